@@ -3,7 +3,8 @@
 use super::block::Block;
 use super::handles::NodeId;
 use serde::{Deserialize, Serialize};
-use ultramarine_topology::Pe;
+use std::collections::BTreeSet;
+use ultramarine_topology::{Pe, Topology};
 
 /// How nodes are assigned to PEs. A node that was [placed](super::Builder::place) is where it was
 /// placed all the same.
@@ -14,12 +15,63 @@ pub enum Assignment {
     /// without inputs. Each level is divided among the PEs in their order, in proportion to their
     /// cores. So all PEs have work at each step; and nodes that were built one after the other,
     /// which often belong together, are on the same PE, or on PEs of the same host or rack.
+    ///
+    /// Of a graph that is built [in blocks](super::Dag::blocks), blocks are divided so.
     #[default]
     Levels,
     /// The cyclic recursive assignment (Leliveld, listing 3.7): a node's first input is computed
     /// where the node is, so that the result need not be sent, and each further input on the next
     /// PE. It knows nothing of hosts and cores.
+    ///
+    /// Of a graph that is built in blocks, each block has the next PE, in proportion to cores. So
+    /// have those of a stream, with any assignment.
     Cyclic,
+}
+
+/// The owners of all nodes, as long as no PE dies.
+pub(super) enum Owners {
+    /// Those of the nodes of the only block.
+    Nodes(Vec<Pe>),
+    /// Each block has one owner.
+    Blocks {
+        /// The cores of each PE and of those before it.
+        ends: Vec<u64>,
+        /// The number of blocks, if they are divided in order. Else they are dealt in turn.
+        in_order: Option<u32>,
+    },
+}
+
+impl Owners {
+    pub(super) fn owner(&self, node: NodeId) -> Pe {
+        match self {
+            Owners::Nodes(owners) => owners.get(node.index as usize).copied().unwrap_or(Pe::ROOT),
+            Owners::Blocks { ends, in_order } => {
+                let (block, all) = (u128::from(node.block), u128::from(cores_of(ends)));
+                let core = match in_order {
+                    Some(blocks) => (2 * block + 1) * all / (2 * u128::from(*blocks)),
+                    None => block % all,
+                };
+                owner_of_core(ends, core as u64)
+            }
+        }
+    }
+}
+
+/// The cores of each PE and of those before it.
+pub(super) fn ends(cores: &[u64]) -> Vec<u64> {
+    let add = |sum: &mut u64, cores: &u64| {
+        *sum += cores;
+        Some(*sum)
+    };
+    cores.iter().scan(0, add).collect()
+}
+
+fn cores_of(ends: &[u64]) -> u64 {
+    ends.last().copied().unwrap_or(1)
+}
+
+fn owner_of_core(ends: &[u64], core: u64) -> Pe {
+    Pe::new(ends.partition_point(|end| *end <= core) as u32)
 }
 
 impl Assignment {
@@ -48,15 +100,8 @@ fn levels(block: &Block, cores: &[u64]) -> Vec<Pe> {
         widths.resize(widths.len().max(own as usize + 1), 0);
         widths[own as usize] += 1;
     }
-    // The cores of each PE and of those before it.
-    let ends: Vec<u64> = cores
-        .iter()
-        .scan(0, |sum, cores| {
-            *sum += cores;
-            Some(*sum)
-        })
-        .collect();
-    let all = u128::from(ends.last().copied().unwrap_or(1));
+    let ends = ends(cores);
+    let all = u128::from(cores_of(&ends));
     let mut seen = vec![0_u64; widths.len()];
     level
         .into_iter()
@@ -65,8 +110,7 @@ fn levels(block: &Block, cores: &[u64]) -> Vec<Pe> {
             let (place, width) = (u128::from(seen[level]), u128::from(widths[level]));
             seen[level] += 1;
             // The middle of the node's part of the level, in cores.
-            let core = ((2 * place + 1) * all / (2 * width)) as u64;
-            Pe::new(ends.partition_point(|end| *end <= core) as u32)
+            owner_of_core(&ends, ((2 * place + 1) * all / (2 * width)) as u64)
         })
         .collect()
 }
@@ -93,17 +137,24 @@ fn cyclic(block: &Block, wanted: &[NodeId], pes: u32) -> Vec<Pe> {
     owners.into_iter().map(|owner| owner.unwrap_or(Pe::ROOT)).collect()
 }
 
-/// The heir of a PE: itself while it lives, else the next that does, counted round (Leliveld,
-/// §4.1). It depends on the set of the dead only, so the order of deaths does not matter.
-pub(super) fn heir(of: Pe, pes: u32, is_dead: impl Fn(Pe) -> bool) -> Pe {
-    let order = (of.number()..pes).chain(0..of.number()).map(Pe::new);
-    order.into_iter().find(|pe| !is_dead(*pe)).unwrap_or(of)
+/// The heir of a PE: itself while it lives, else the next that does, counted round, of the smallest
+/// ball around it in which any does: of its host, else of its rack, and so on (Leliveld, §4.1, has
+/// the next). It depends on the set of the dead only, so the order of deaths does not matter.
+pub(super) fn heir(of: Pe, topology: &Topology, dead: &BTreeSet<Pe>) -> Pe {
+    let lives = |pe: &Pe| !dead.contains(pe);
+    let next = |numbers: std::ops::Range<u32>| {
+        let mut round = (of.number()..numbers.end).chain(numbers.start..of.number()).map(Pe::new);
+        round.find(lives)
+    };
+    let balls = topology.radii().iter().map(|radius| topology.ball(of, *radius).numbers());
+    if lives(&of) { of } else { balls.into_iter().find_map(next).unwrap_or(of) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dag::Builder;
+    use ultramarine_topology::{LevelKind, Place};
 
     #[test]
     fn inputs_are_spread_and_the_first_stays() {
@@ -139,10 +190,28 @@ mod tests {
     }
 
     #[test]
-    fn the_heir_is_the_next_that_lives() {
-        let heir = |of, dead: &[u32]| heir(Pe::new(of), 4, |pe| dead.contains(&pe.number()));
-        assert_eq!(heir(1, &[]), Pe::new(1));
-        assert_eq!(heir(1, &[1, 2]), Pe::new(3));
-        assert_eq!(heir(3, &[3, 0]), Pe::new(1));
+    fn the_heir_is_the_next_that_lives_of_the_same_host_first() {
+        let hosts = ["a", "a", "b", "b"].map(|host| Place::from_pairs([(LevelKind::Host, host)]));
+        let topology = Topology::new(&hosts, &[1; 4]).unwrap();
+        let heir = |of, dead: &[u32]| {
+            heir(Pe::new(of), &topology, &dead.iter().copied().map(Pe::new).collect()).number()
+        };
+        assert_eq!(heir(1, &[]), 1);
+        assert_eq!(heir(1, &[1]), 0);
+        assert_eq!(heir(1, &[0, 1]), 2);
+        assert_eq!(heir(2, &[0, 2, 3]), 1);
+        assert_eq!(heir(2, &[2, 3, 1]), 0);
+    }
+
+    #[test]
+    fn blocks_are_divided_in_order_or_dealt_in_turn() {
+        let of = |in_order, blocks: std::ops::Range<u32>| {
+            let owners = Owners::Blocks { ends: ends(&[1, 2]), in_order };
+            blocks
+                .map(|block| owners.owner(NodeId { block, index: 7 }).number())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of(Some(6), 0..6), [0, 0, 1, 1, 1, 1]);
+        assert_eq!(of(None, 5..9), [1, 0, 1, 1]);
     }
 }

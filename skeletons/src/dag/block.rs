@@ -1,13 +1,17 @@
 //! A graph, or one of its blocks: nodes, each with a kind, an argument and inputs.
 
 use super::error::DagError;
+use super::graph::RunOptions;
 use super::handles::NodeId;
-use super::kind::{Kind, KindOf, ResultType, Value};
+use super::kind::{Kind, KindOf};
+use super::pool::BlockShape;
+use super::value::Value;
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use ultramarine_journal::Digest;
 use ultramarine_runtime::executor::Portable;
+use ultramarine_runtime::wire::{WireError, encode};
 use ultramarine_topology::Pe;
 
 /// The mark of an input from an earlier block.
@@ -27,6 +31,8 @@ pub(super) struct Block {
     earlier: Vec<NodeId>,
     /// Nodes that were placed.
     placed: BTreeMap<u32, Pe>,
+    /// Nodes whose results a journal keeps.
+    kept: BTreeSet<u32>,
 }
 
 /// What a block stores of each node, beside its inputs and its argument: 12 bytes.
@@ -41,8 +47,8 @@ struct NodeRecord {
 
 impl Block {
     pub(super) fn new(number: u32) -> Self {
-        let (kinds, codes, nodes, inputs, earlier, placed) = Default::default();
-        Block { number, kinds, codes, nodes, inputs, earlier, placed }
+        let (kinds, codes, nodes, inputs, earlier, placed, kept) = Default::default();
+        Block { number, kinds, codes, nodes, inputs, earlier, placed, kept }
     }
 
     pub(super) fn number(&self) -> u32 {
@@ -95,9 +101,33 @@ impl Block {
         self.placed.insert(index, pe);
     }
 
+    /// A journal keeps the result of this node.
+    pub(super) fn keep(&mut self, index: u32) {
+        self.kept.insert(index);
+    }
+
+    /// The nodes whose results a journal keeps.
+    pub(super) fn kept(&self) -> &BTreeSet<u32> {
+        &self.kept
+    }
+
     /// The nodes that were placed.
     pub(super) fn placed(&self) -> impl Iterator<Item = (u32, Pe)> + '_ {
         self.placed.iter().map(|(index, pe)| (*index, *pe))
+    }
+
+    /// Which nodes are needed for these, themselves included. Inputs from earlier blocks are left
+    /// out.
+    pub(super) fn needed(&self, wanted: &[NodeId]) -> Vec<bool> {
+        let mut is_needed = vec![false; self.nodes.len()];
+        wanted.iter().for_each(|node| is_needed[node.index as usize] = true);
+        for index in (0..self.len()).rev() {
+            if is_needed[index as usize] {
+                let own = self.inputs(index).filter(|input| input.block == self.number);
+                own.for_each(|input| is_needed[input.index as usize] = true);
+            }
+        }
+        is_needed
     }
 
     /// The inputs of a node, in order.
@@ -125,38 +155,43 @@ impl Block {
         let argument = self.nodes[index as usize].argument;
         // Nothing of the node's is seen after a panic.
         let computed = AssertUnwindSafe(|| self.kind(index).compute(argument, inputs));
-        catch_unwind(computed).map_err(|panic| {
-            let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
-            DagError::Panicked {
-                node: NodeId { block: self.number, index },
-                name: self.name(index).to_owned(),
-                message: message.unwrap_or_else(|| "it does not say why".to_owned()),
-            }
+        catch_unwind(computed).map_err(|panic| DagError::Panicked {
+            node: NodeId { block: self.number, index },
+            name: self.name(index).to_owned(),
+            message: message_of(panic),
         })
     }
 
-    /// The type of a node's result.
-    pub(super) fn results(&self, index: u32) -> ResultType {
-        self.kind(index).results()
+    /// Decodes a node's result.
+    ///
+    /// # Errors
+    ///
+    /// The bytes are those of no such result.
+    pub(super) fn decode(&self, index: u32, bytes: &[u8]) -> Result<Value, WireError> {
+        self.kind(index).decode(bytes)
     }
 
     fn kind(&self, index: u32) -> &dyn Kind {
         &*self.kinds[self.nodes[index as usize].kind as usize]
     }
 
-    /// A digest of all that the block is: functions, arguments and inputs; and of what is wanted,
-    /// and of the options in these bytes. PEs compare it.
+    /// A digest of all that the block is: functions, arguments and inputs; and of what is wanted.
+    /// PEs compare it, with the options and the places of nodes; for a journal these do not matter.
     ///
     /// # Errors
     ///
     /// An argument cannot be encoded.
-    pub(super) fn digest(&self, wanted: &[NodeId], options: &[u8]) -> Result<u128, DagError> {
+    pub(super) fn digest(
+        &self,
+        wanted: &[NodeId],
+        options: Option<&RunOptions>,
+    ) -> Result<u128, DagError> {
         let mut digest = Digest::default();
-        digest.add(options);
+        // They are numbers, which can be encoded.
+        options.iter().for_each(|options| digest.add(&encode(options).unwrap_or_default()));
         self.codes.iter().for_each(|code| digest.add(&code.to_le_bytes()));
         wanted.iter().for_each(|node| digest.add(&node.index.to_le_bytes()));
-        for (index, pe) in self.placed() {
+        for (index, pe) in self.placed().filter(|_| options.is_some()) {
             digest.add(&[index.to_le_bytes(), pe.number().to_le_bytes()].concat());
         }
         let mut bytes = Vec::new();
@@ -177,5 +212,22 @@ impl Block {
             digest.add(&bytes);
         }
         Ok(digest.finish())
+    }
+}
+
+/// What a panic says.
+pub(super) fn message_of(panic: Box<dyn Any + Send>) -> String {
+    let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
+    message.unwrap_or_else(|| "it does not say why".to_owned())
+}
+
+impl BlockShape for Block {
+    fn nodes(&self) -> u32 {
+        self.len()
+    }
+
+    fn inputs(&self, index: u32) -> impl Iterator<Item = NodeId> {
+        Block::inputs(self, index)
     }
 }

@@ -1,9 +1,9 @@
 //! How a graph is built, node by node.
 
 use super::block::Block;
-use super::computation::results_of;
-use super::handles::{Inputs, Node, NodeId, result};
-use super::kind::{KindOf, Value};
+use super::handles::{Inputs, Node, NodeId};
+use super::kind::KindOf;
+use super::value::{Value, result};
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -54,9 +54,25 @@ impl Builder {
     /// The job has no such PE, or the node is of another block.
     pub fn place<T>(&mut self, node: Node<T>, pe: u32) {
         assert!(pe < self.pes, "a node is placed on PE {pe} of a job of {}", self.pes);
+        let index = self.own(node);
+        self.block.place(index, Pe::new(pe));
+    }
+
+    /// Has the result of a node kept in the [journal](super::Dag::journal), if there is one.
+    ///
+    /// # Panics
+    ///
+    /// The node is of another block.
+    pub fn keep<T>(&mut self, node: Node<T>) {
+        let index = self.own(node);
+        self.block.keep(index);
+    }
+
+    /// The place of a node in this block.
+    fn own<T>(&self, node: Node<T>) -> u32 {
         let NodeId { block, index } = node.id();
         assert!(block == self.block() && index < self.len(), "{} is of another block", node.id());
-        self.block.place(index, Pe::new(pe));
+        index
     }
 
     /// The number of the block that is built; 0 if the graph is built as a whole.
@@ -193,8 +209,8 @@ impl Builder {
         level.pop()
     }
 
-    /// A node of an earlier block, by its place there. That the types agree is found out when the
-    /// node is computed.
+    /// A node of an earlier block, by its place there. That there is such a node, and that its type
+    /// is right, is found out when its result is needed.
     ///
     /// # Panics
     ///
@@ -225,5 +241,5 @@ impl Builder {
 fn new_kind<F, A: Portable + Sync, T: Portable + Sync>(
     compute: impl Fn(&A, &[Value]) -> T + Send + Sync + 'static,
 ) -> KindOf<A> {
-    KindOf::new::<F, T>(compute, results_of::<T>())
+    KindOf::new::<F, T>(compute)
 }

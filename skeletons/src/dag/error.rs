@@ -51,7 +51,33 @@ pub enum DagError {
         /// The other PE.
         pe: Pe,
     },
+    /// A node uses one of an earlier block that does not exist, or that a stream did not return.
+    #[error("there is no {node}, or it is over")]
+    NoSuchNode {
+        /// The node.
+        node: NodeId,
+    },
+    /// The function that builds the graph panicked.
+    #[error("block {block} of the graph cannot be built: {message}")]
+    Unbuilt {
+        /// The block; 0 if the graph is built as a whole.
+        block: u32,
+        /// What the panic said.
+        message: String,
+    },
+    /// The journal cannot be used or written.
+    #[error("{message}")]
+    Journal {
+        /// Why not.
+        message: String,
+    },
     /// The job ends, or the runtime refused something.
     #[error(transparent)]
     Task(#[from] TaskError),
+}
+
+impl DagError {
+    pub(super) fn journal(error: impl ToString) -> Self {
+        DagError::Journal { message: error.to_string() }
+    }
 }

@@ -1,104 +1,196 @@
-//! A graph as all PEs have it: its nodes, which of them are wanted, and who owns them.
+//! A graph as all PEs have it: how it is built, which nodes are wanted, and who owns them.
 
-use super::assignment::{Assignment, heir};
+use super::assignment::{Assignment, Owners, ends, heir};
 use super::block::Block;
 use super::error::DagError;
 use super::handles::NodeId;
-use super::kind::Value;
+use super::neighbours::neighbours;
 use super::pool::{Held, Shape};
+use super::value::Value;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use ultramarine_topology::Pe;
+use ultramarine_runtime::executor::Context;
+use ultramarine_topology::{Pe, Topology};
 
 /// How a graph is to be computed.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct RunOptions {
+    pub(super) extent: Extent,
     pub(super) assignment: Assignment,
     /// How many bytes of results a PE should hold at most.
     pub(super) memory: u64,
+    /// Whether a result is dropped as soon as all known readers have it.
+    pub(super) drops_used: bool,
+    /// Whether each PE notes when it has computed which node.
+    pub(super) is_traced: bool,
 }
 
-impl RunOptions {
-    /// What tells them apart from others.
-    pub(super) fn to_bytes(self) -> Vec<u8> {
-        [&[self.assignment as u8][..], &self.memory.to_le_bytes()].concat()
+/// How a graph is built.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) enum Extent {
+    /// By each PE as a whole.
+    Whole,
+    /// In this number of blocks, each where it is needed.
+    Blocks(u32),
+    /// In blocks without end.
+    Stream,
+}
+
+impl Extent {
+    /// The block that returns what is wanted.
+    pub(super) fn last_block(self) -> u32 {
+        match self {
+            Extent::Blocks(blocks) => blocks - 1,
+            Extent::Whole | Extent::Stream => 0,
+        }
     }
 }
+
+/// A block, and the nodes that its builder has returned.
+pub(super) struct Built {
+    pub(super) block: Block,
+    pub(super) returned: Vec<NodeId>,
+}
+
+/// Builds a block of this number.
+pub(super) type BlockMaker = Arc<dyn Fn(u32) -> Result<Built, DagError> + Send + Sync>;
 
 /// The result of a node, or why there is none.
 pub(super) type Outcome = Result<Value, Arc<DagError>>;
 
-/// The result of a node, and how many bytes of memory it takes.
+/// The result of a node, how many bytes of memory it takes, and how long it took to compute.
 #[derive(Clone)]
 pub(super) struct Weighed {
     pub(super) outcome: Outcome,
     bytes: u64,
+    cost_ns: u64,
 }
 
 impl Held for Weighed {
     fn bytes(&self) -> u64 {
         self.bytes
     }
+
+    fn cost_ns(&self) -> u64 {
+        self.cost_ns
+    }
+}
+
+/// Results that the program has from elsewhere, and the PE of that program.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Supplied {
+    pub(super) nodes: BTreeSet<NodeId>,
+    pub(super) by: Pe,
 }
 
 /// See the [module](self).
 pub(super) struct Graph {
-    pub(super) block: Block,
+    pub(super) options: RunOptions,
     /// The nodes whose results the program wants.
-    pub(super) wanted: Vec<NodeId>,
-    /// The number of different ones among them.
-    pub(super) different: usize,
-    owners: Vec<Pe>,
-    pes: u32,
-    /// How many bytes of results a PE should hold at most.
-    pub(super) memory: u64,
+    wanted: Vec<NodeId>,
+    owners: Owners,
+    supplied: Supplied,
+    /// Nodes that the program has placed.
+    placed: BTreeSet<u32>,
+    topology: Arc<Topology>,
+    pub(super) make: BlockMaker,
 }
 
 impl Graph {
-    /// A graph, for a job whose PEs have these numbers of cores.
+    /// A graph that is built by `make`. If all PEs build it as a whole, this is it.
     pub(super) fn new(
-        block: Block,
-        wanted: Vec<NodeId>,
+        cx: &Context,
+        make: BlockMaker,
         options: RunOptions,
-        cores: &[u64],
+        (wanted, supplied): (Vec<NodeId>, Supplied),
+        whole: Option<&Block>,
     ) -> Self {
-        let owners = options.assignment.owners(&block, &wanted, cores);
-        let different = wanted.iter().collect::<BTreeSet<_>>().len();
-        let (pes, memory) = (cores.len() as u32, options.memory);
-        Graph { block, wanted, different, owners, pes, memory }
+        let topology = cx.topology().clone();
+        let cores: Vec<u64> = (0..cx.pes()).map(|pe| topology.power(Pe::new(pe))).collect();
+        let owners = match (whole, options.extent, options.assignment) {
+            (Some(block), ..) => Owners::Nodes(options.assignment.owners(block, &wanted, &cores)),
+            (None, Extent::Blocks(blocks), Assignment::Levels) => {
+                Owners::Blocks { ends: ends(&cores), in_order: Some(blocks) }
+            }
+            (None, ..) => Owners::Blocks { ends: ends(&cores), in_order: None },
+        };
+        let placed = whole.into_iter().flat_map(Block::placed).map(|(index, _)| index).collect();
+        Graph { options, wanted, owners, supplied, placed, topology, make }
     }
 
-    /// A node's result with the memory that it takes, which matters if that is limited. One that is
-    /// larger than the limit is an error.
-    pub(super) fn weighed(&self, node: NodeId, outcome: Outcome) -> Weighed {
+    /// How many readers of each result of a whole graph this PE knows: own nodes, and other PEs.
+    /// Wanted nodes have readers for ever. Nothing, if results are held until the run is over.
+    pub(super) fn readers(&self, me: Pe, block: &Block) -> Vec<u32> {
+        if !self.options.drops_used || self.options.extent != Extent::Whole {
+            return Vec::new();
+        }
+        let is_needed = block.needed(&self.wanted);
+        let mut readers = vec![0; is_needed.len()];
+        let mut others = Vec::new();
+        for index in (0..block.len()).filter(|index| is_needed[*index as usize]) {
+            let owner = self.owners.owner(NodeId { block: 0, index });
+            for input in block.inputs(index) {
+                if owner == me {
+                    readers[input.index as usize] += 1;
+                } else if self.owners.owner(input) == me {
+                    others.push((input.index, owner));
+                }
+            }
+        }
+        others.sort_unstable();
+        others.dedup();
+        others.into_iter().for_each(|(index, _)| readers[index as usize] += 1);
+        self.wanted.iter().for_each(|node| readers[node.index as usize] = u32::MAX);
+        readers
+    }
+
+    /// A result with the memory that it takes, which matters if that is limited, and the time that
+    /// it took here.
+    pub(super) fn weighed(&self, outcome: Outcome, cost_ns: u64) -> Weighed {
         let bytes = match &outcome {
-            Ok(value) if self.memory < u64::MAX => (self.block.results(node.index).bytes)(value),
+            Ok(value) if self.options.memory < u64::MAX => value.clone().memory(),
             _ => 0,
         };
-        if bytes <= self.memory {
-            return Weighed { outcome, bytes };
+        Weighed { outcome, bytes, cost_ns }
+    }
+
+    /// The same, for a node that was computed here. A result that is larger than the limit is an
+    /// error.
+    pub(super) fn computed(&self, node: NodeId, name: &str, result: Weighed) -> Weighed {
+        let (bytes, limit) = (result.bytes, self.options.memory);
+        if bytes <= limit {
+            return result;
         }
-        let name = self.block.name(node.index).to_owned();
-        let error = DagError::TooLarge { node, name, bytes, limit: self.memory };
-        Weighed { outcome: Err(Arc::new(error)), bytes: 0 }
+        let error = DagError::TooLarge { node, name: name.to_owned(), bytes, limit };
+        Weighed { outcome: Err(Arc::new(error)), bytes: 0, ..result }
     }
 }
 
 impl Shape for Graph {
-    fn nodes_of(&self, _: u32) -> u32 {
-        self.block.len()
-    }
+    type Block = Block;
+    type Result = Weighed;
 
     fn wanted(&self) -> &[NodeId] {
         &self.wanted
     }
 
-    fn inputs(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
-        self.block.inputs(node.index)
+    fn owner(&self, node: NodeId, dead: &BTreeSet<Pe>) -> Pe {
+        if self.supplied.nodes.contains(&node) && !dead.contains(&self.supplied.by) {
+            return self.supplied.by;
+        }
+        heir(self.owners.owner(node), &self.topology, dead)
     }
 
-    fn owner(&self, node: NodeId, dead: &BTreeSet<Pe>) -> Pe {
-        heir(self.owners[node.index as usize], self.pes, |pe| dead.contains(&pe))
+    fn may_move(&self, node: NodeId) -> bool {
+        !self.placed.contains(&node.index)
+    }
+
+    fn neighbours(&self, me: Pe, dead: &BTreeSet<Pe>) -> Vec<Pe> {
+        neighbours(me, &self.topology, dead)
+    }
+
+    fn no_such_node(&self, node: NodeId) -> Weighed {
+        Weighed { outcome: Err(Arc::new(DagError::NoSuchNode { node })), bytes: 0, cost_ns: 0 }
     }
 }

@@ -1,6 +1,6 @@
 //! Handles of nodes, with the types of their results.
 
-use super::kind::Value;
+use super::value::{Value, result};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -71,11 +71,6 @@ pub trait Inputs: Copy + 'static {
     /// Their results, which stand in the same order.
     #[doc(hidden)]
     fn results(values: &[Value]) -> Self::Results<'_>;
-}
-
-/// A node's result, whose type the builder has checked.
-pub(super) fn result<T: 'static>(value: &Value) -> &T {
-    value.downcast_ref().unwrap_or_else(|| unreachable!("a handle has the type of the result"))
 }
 
 macro_rules! tuples {

@@ -1,10 +1,9 @@
 //! Computes a graph on one thread, node after node: what it should compute on many.
 
-use super::block::Block;
 use super::builder::Builder;
 use super::error::DagError;
-use super::handles::{NodeId, Wanted};
-use super::kind::Value;
+use super::handles::Wanted;
+use super::value::Value;
 
 /// Computes the wanted nodes of a graph on this thread, and those that they need. For tests, and
 /// for graphs that are small.
@@ -32,7 +31,8 @@ pub fn evaluate<A, W: Wanted>(
     let wanted = build(&mut builder, argument).ids();
     let block = builder.finish();
     let mut values: Vec<Option<Value>> = vec![None; block.len() as usize];
-    for index in needed(&block, &wanted) {
+    let is_needed = block.needed(&wanted);
+    for index in (0..block.len()).filter(|index| is_needed[*index as usize]) {
         // Inputs have smaller numbers, and are needed, too.
         let inputs: Option<Vec<Value>> =
             block.inputs(index).map(|input| values[input.index as usize].clone()).collect();
@@ -41,16 +41,4 @@ pub fn evaluate<A, W: Wanted>(
     }
     let results = wanted.iter().filter_map(|node| values[node.index as usize].clone());
     Ok(W::results(results.collect()))
-}
-
-/// The nodes that the wanted ones need, and these themselves, in order.
-fn needed(block: &Block, wanted: &[NodeId]) -> Vec<u32> {
-    let mut is_needed = vec![false; block.len() as usize];
-    wanted.iter().for_each(|node| is_needed[node.index as usize] = true);
-    for index in (0..block.len()).rev() {
-        if is_needed[index as usize] {
-            block.inputs(index).for_each(|input| is_needed[input.index as usize] = true);
-        }
-    }
-    (0..block.len()).filter(|index| is_needed[*index as usize]).collect()
 }

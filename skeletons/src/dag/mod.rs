@@ -10,9 +10,11 @@
 //! | Which types do handles of nodes have? | `handles` |
 //! | What should come out? | `local` |
 //! | Which PE owns which node? | `assignment`, `graph` |
-//! | When is a node computed, and what do pools send to each other? | `pool` |
-//! | How is that carried out? | `computation` |
-//! | How does a run begin, how do others join it, when is it over? | `run`, `runs` |
+//! | When is a node computed, and what do pools send to each other? | `pool`, `neighbours` |
+//! | How is that carried out? | `part`, `messages`, `value` |
+//! | How does a program ask for it? | `run`, `kept` (with a journal), `stream` (without end) |
+//! | How does a run begin, how do others join it, when is it over? | `host`, `pe`, `runs` |
+//! | When was which node computed? | `trace` |
 //!
 //! Source: T. C. Leliveld, *A Resiliency-First Approach to Distributed DAG Computations* (2017),
 //! ch. 2 to 4.
@@ -20,15 +22,23 @@
 mod assignment;
 mod block;
 mod builder;
-mod computation;
 mod error;
 mod graph;
 mod handles;
+mod host;
+mod kept;
 mod kind;
 mod local;
+mod messages;
+mod neighbours;
+mod part;
+mod pe;
 mod pool;
 mod run;
 mod runs;
+mod stream;
+mod trace;
+mod value;
 
 pub use assignment::Assignment;
 pub use builder::Builder;
@@ -36,6 +46,7 @@ pub use error::DagError;
 pub use handles::{Inputs, Node, NodeId, Wanted};
 pub use local::evaluate;
 pub use run::{Dag, dag};
+pub use stream::DagStream;
 
 #[doc(hidden)]
-pub use computation::runs_known;
+pub use pe::runs_known;

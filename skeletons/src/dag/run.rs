@@ -2,18 +2,15 @@
 
 use super::assignment::Assignment;
 use super::builder::Builder;
-use super::computation::{Computation, Inviter, Runs, tell_closed};
 use super::error::DagError;
-use super::graph::{Graph, RunOptions};
+use super::graph::{Extent, RunOptions};
 use super::handles::Wanted;
-use super::runs::{Joined, RunId, RunName};
-use futures_util::{FutureExt, StreamExt};
-use std::sync::Arc;
-use std::task::Poll;
+use super::host::Host;
+use super::stream::DagStream;
+use crate::journal::Journalled;
+use std::path::PathBuf;
 use ultramarine_runtime::code::Stateless;
-use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Portable};
-use ultramarine_topology::Pe;
 
 /// A graph that is to be computed on all PEs.
 ///
@@ -43,7 +40,13 @@ where
     W: Wanted,
 {
     const { F::CHECKED };
-    let options = RunOptions { assignment: Assignment::default(), memory: u64::MAX };
+    let options = RunOptions {
+        extent: Extent::Whole,
+        assignment: Assignment::default(),
+        memory: u64::MAX,
+        drops_used: false,
+        is_traced: false,
+    };
     Dag { build, argument, options }
 }
 
@@ -51,9 +54,9 @@ where
 #[must_use = "a graph is not computed until it is run"]
 #[derive(Debug)]
 pub struct Dag<F, A> {
-    build: F,
-    argument: A,
-    options: RunOptions,
+    pub(super) build: F,
+    pub(super) argument: A,
+    pub(super) options: RunOptions,
 }
 
 impl<F, A, W> Dag<F, A>
@@ -68,15 +71,60 @@ where
         self
     }
 
+    /// The graph is built in this number of blocks, from 0, of which each PE builds those whose
+    /// nodes it computes: so a graph may be larger than the memory of a PE. The builder is called
+    /// for one block at a time, and [asks which](Builder::block). A block uses nodes of
+    /// [earlier blocks](Builder::node_of); the last one returns what is wanted. Its digest and the
+    /// argument tell the graph from others; that the other blocks are the same on every PE is not
+    /// checked.
+    ///
+    /// # Panics
+    ///
+    /// There are none.
+    pub fn blocks(mut self, blocks: u32) -> Self {
+        assert!(blocks > 0, "a graph has at least one block");
+        self.options.extent = Extent::Blocks(blocks);
+        self
+    }
+
     /// How many bytes of results a PE should hold at most. Default: no limit.
     ///
-    /// Above that, results are dropped that no node on the PE waits for: first copies of what other
-    /// PEs have computed, then those that were used the longest ago. They are computed again if
-    /// they are needed again, which is rare unless PEs die. Results that nodes wait for are held in
-    /// any case. The size of a result that is no `Vec` of numbers is estimated.
+    /// Above that, results are dropped that no node on the PE waits for: first those that are old,
+    /// and cheap to get again for their size. They are computed again if they are needed again,
+    /// which is rare unless PEs die. Results that nodes wait for are held in any case, and so are
+    /// those that are wanted. The size of a result that is no `Vec` of numbers is estimated.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.options.memory = bytes;
         self
+    }
+
+    /// Each result is dropped as soon as all nodes that read it are computed, or their PEs have it.
+    /// Default: results are held until the run is over, or until
+    /// [memory is short](Self::memory).
+    ///
+    /// That takes the least memory. After a death more is computed again: what the dead PE had,
+    /// and what it was computed from, as far as that is dropped. Graphs
+    /// [in blocks](Self::blocks) hold their results all the same.
+    pub fn drop_used(mut self) -> Self {
+        self.options.drops_used = true;
+        self
+    }
+
+    /// Keeps the results of the nodes that the builder [chooses](Builder::keep) in a file, as they
+    /// come. A job that is started again takes them from there, and does not compute what only
+    /// they need. They travel to this PE, which writes them: so a few should be kept that took
+    /// long, and are small.
+    ///
+    /// The path is that of the file, or of a folder, in which the file is named after the graph.
+    /// A journal belongs to a graph: its functions, arguments and wanted nodes. For the rest, see
+    /// [`Map::journal`](crate::map::Map::journal). Graphs [in blocks](Self::blocks) keep nothing.
+    pub fn journal(self, path: impl Into<PathBuf>) -> Journalled<Self> {
+        Journalled::new(self, Some(path.into()))
+    }
+
+    /// The same, if there is a path.
+    pub fn optional_journal(self, path: Option<impl Into<PathBuf>>) -> Journalled<Self> {
+        Journalled::new(self, path.map(Into::into))
     }
 
     /// Computes the wanted nodes, and those that they need.
@@ -84,144 +132,30 @@ where
     /// # Errors
     ///
     /// A node that is needed panicked, or its result is too large to be sent or for the
-    /// [memory](Self::memory); the graphs of two PEs differ; or the job ends.
+    /// [memory](Self::memory); the graphs of two PEs differ, or one cannot be built; or the job
+    /// ends.
     pub async fn run(self, cx: &Context) -> Result<W::Results, DagError> {
-        let Dag { build, argument, options } = self;
-        // What this PE does in a run goes on when the PE that waits for this task dies.
-        let cx = cx.independent();
-        let (graph, digest) = built(&cx, build, &argument, options)?;
-        let wanted = graph.wanted.clone();
-        let run = Run::begin(&cx, digest);
-        let invitation = Invitation { id: run.id, options, build, argument: Arc::new(argument) };
-        run.part.open(&cx, run.id, graph, invitation.inviter());
-        let mut deaths = cx.deaths();
-        // Those that are dead already get no invitation.
-        while let Some(Some(_)) = deaths.next().now_or_never() {}
-        invitation.send_all(&cx)?;
-        run.part.want(&cx, &wanted);
-        let values = std::future::poll_fn(|waker| {
-            let mut has_any_died = false;
-            while let Poll::Ready(Some(_)) = deaths.poll_next_unpin(waker) {
-                has_any_died = true;
-            }
-            // A PE that dies may not have passed the invitation on.
-            if has_any_died && let Err(error) = invitation.send_all(&cx) {
-                return Poll::Ready(Err(error.into()));
-            }
-            run.part.poll_delivered(&wanted, waker.waker())
-        })
-        .await?;
-        Ok(W::results(values))
-    }
-}
-
-/// The graph, and its digest.
-fn built<F, A, W>(
-    cx: &Context,
-    build: F,
-    argument: &A,
-    options: RunOptions,
-) -> Result<(Graph, u128), DagError>
-where
-    F: Fn(&mut Builder, &A) -> W,
-    W: Wanted,
-{
-    let mut builder = Builder::new(0, cx.pes());
-    let wanted = build(&mut builder, argument).ids();
-    let block = builder.finish();
-    let digest = block.digest(&wanted, &options.to_bytes())?;
-    let cores: Vec<u64> = (0..cx.pes()).map(|pe| cx.topology().power(Pe::new(pe))).collect();
-    Ok((Graph::new(block, wanted, options, &cores), digest))
-}
-
-/// What makes a PE build the graph, and begin.
-struct Invitation<F, A> {
-    id: RunId,
-    options: RunOptions,
-    build: F,
-    argument: Arc<A>,
-}
-
-impl<F, A, W> Invitation<F, A>
-where
-    F: Fn(&mut Builder, &A) -> W + Stateless,
-    A: Portable + Sync,
-    W: Wanted,
-{
-    fn send_all(&self, cx: &Context) -> Result<(), TaskError> {
-        let (build, head, argument) = (self.build, (self.id, self.options), self.argument.clone());
-        let invited = move |cx: Context, head, argument: Arc<A>| async move {
-            invited(&cx, head, build, argument);
-        };
-        cx.tell_all_with(invited, head, argument)
+        let mut host = Host::open(cx, self)?;
+        host.start(Vec::new())?;
+        let wanted = host.returned.clone();
+        Ok(W::results(host.results(&wanted).await?))
     }
 
-    /// What sends it to single PEs.
-    fn inviter(&self) -> Inviter {
-        let (build, head, argument) = (self.build, (self.id, self.options), self.argument.clone());
-        Arc::new(move |cx, to| {
-            let invited = move |cx: Context, head, argument: Arc<A>| async move {
-                invited(&cx, head, build, argument);
-            };
-            // If it cannot be told, the job ends.
-            let _ = cx.tell_with(to, invited, head, argument.clone());
-        })
-    }
-}
-
-/// A PE is invited to a run, by a PE that has the graph.
-fn invited<F, A, W>(cx: &Context, (id, options): (RunId, RunOptions), build: F, argument: Arc<A>)
-where
-    F: Fn(&mut Builder, &A) -> W + Stateless,
-    A: Portable + Sync,
-    W: Wanted,
-{
-    let Some(part) = Runs::on(cx).join(cx, id) else { return };
-    if part.has_begun() {
-        return;
-    }
-    match built(cx, build, &*argument, options) {
-        Ok((graph, digest)) if digest == id.name.digest => {
-            let invitation = Invitation { id, options, build, argument };
-            part.open(cx, id, graph, invitation.inviter());
-        }
-        _ => {
-            let differs = async |cx: Context, (id, pe): (RunId, Pe)| {
-                let part = Runs::on(&cx).table().get(id.name);
-                part.into_iter().for_each(|part| part.fail(DagError::Differs { pe }));
-            };
-            // If it cannot be told, the job ends.
-            let _ = cx.tell(id.opening.root, differs, (id, cx.pe()));
-        }
-    }
-}
-
-/// A run, on the PE whose program wants its results. Dropping it ends the run everywhere, unless
-/// another program on this PE wants them, too.
-struct Run {
-    cx: Context,
-    id: RunId,
-    part: Arc<Computation>,
-}
-
-impl Run {
-    fn begin(cx: &Context, digest: u128) -> Self {
-        // What the root begins can be joined by the next root.
-        let key = (cx.pe() != cx.root()).then(|| cx.new_key());
-        let name = RunName { digest, key };
-        let (id, joined) =
-            Runs::on(cx).table().begin(name, (cx.attempt(), cx.pe()), Computation::early);
-        let Joined { part, is_old } = joined;
-        if is_old {
-            part.renew(cx, id);
-        }
-        Run { cx: cx.clone(), id, part }
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        let last = Runs::on(&self.cx).table().leave(self.id.name);
-        last.into_iter().for_each(|id| tell_closed(&self.cx, id));
+    /// Computes an endless graph, block after block. The builder is called for one block at a
+    /// time, on the PEs that compute it, and [asks which](Builder::block). What it returns is what
+    /// the program gets for that block, and what the next block may [use](Builder::node_of): no
+    /// other node of an earlier block.
+    ///
+    /// Each block has one PE, in turn; where one has more to do than its neighbours, it pushes
+    /// nodes to them. Some blocks ahead of the program are computed. What is over is forgotten, so
+    /// memory is bounded however long the stream is, and a death costs what is under way. Dropping
+    /// the stream ends it. If this PE dies, its stream ends.
+    ///
+    /// # Errors
+    ///
+    /// The first block cannot be built, or the job ends.
+    pub fn stream(mut self, cx: &Context) -> Result<DagStream<F, A, W>, DagError> {
+        self.options.extent = Extent::Stream;
+        DagStream::open(cx, self)
     }
 }

@@ -17,6 +17,7 @@ mod kept;
 mod thread;
 mod top;
 
+pub(crate) use kept::Kept;
 pub(crate) use top::{Expanded, expand_top, give_way};
 
 use std::any::{TypeId, type_name};
@@ -112,6 +113,16 @@ pub(crate) struct JournalFile {
     is_required: bool,
     /// How many other hosts keep a copy.
     others: usize,
+}
+
+impl JournalFile {
+    /// If a folder was named: the file of this name in it.
+    pub(crate) fn in_folder(mut self, name: &str) -> Self {
+        if self.path.is_dir() {
+            self.path.push(name);
+        }
+        self
+    }
 }
 
 /// The identity of the journal of a call with this number of items and this digest. `F` is the type

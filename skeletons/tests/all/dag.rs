@@ -92,7 +92,8 @@ fn work_is_spread() {
         };
         let pes = dag(build, 64).run(&cx).await.unwrap();
         for pe in 0..4 {
-            assert_eq!(pes.iter().filter(|other| **other == pe).count(), 16, "{pes:?}");
+            // Each owns 16, and may have pushed some of them on.
+            assert!(pes.contains(&pe), "{pes:?}");
         }
         Ok(())
     });

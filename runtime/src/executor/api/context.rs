@@ -239,7 +239,7 @@ impl Context {
     }
 
     /// The hierarchy of the machine, as far as the job occupies it.
-    pub fn topology(&self) -> &Topology {
+    pub fn topology(&self) -> &Arc<Topology> {
         &self.pe.topology
     }
 

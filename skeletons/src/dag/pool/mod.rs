@@ -7,8 +7,9 @@
 //! ```text
 //!             REQUEST      a token is free   all inputs are there   a token is free
 //!   unknown ──────────> queued ──────────> waiting ──────────> ready ──────────> running ──> done
-//!      │                                                                                      ↑
-//!      └── another PE owns it: REQUEST to that one ──> asked ─────────── RESULT ──────────────┘
+//!      │                   │                                     │                            ↑
+//!      │                   └───────────── PUSH to another ───────┤                            │
+//!      └── another PE owns it: REQUEST to that one ──> asked <───┘ ──── RESULT ───────────────┘
 //! ```
 //!
 //! - **Tokens.** There is one for each worker thread. A node takes one for as long as it is
@@ -16,44 +17,36 @@
 //!   for another that waits for it. Nodes whose inputs are there come first; only if there are
 //!   none, further ones are looked at. So no more is begun than keeps the threads busy.
 //! - **Once.** A result is computed once, and goes once to each PE that has asked for it.
-//! - **Deaths.** What was requested from a PE that dies is requested from its heir, which computes
-//!   it if it does not have it. Each pool does that for what it has requested itself: so no
-//!   request is lost, as long as one PE lives. Who is whose heir depends on the set of the dead
-//!   only, and not on the order in which a PE hears of them. A result that comes twice counts once.
-//!
-//! - **Memory.** Above a limit, results are dropped that no node on this PE waits for: first those
-//!   that another PE has computed, then own ones, and of each the oldest first. A dropped result is
-//!   as if it had never been there: if it is needed again, it is asked for or computed again.
+//! - **Pushes.** Where more nodes wait than at a neighbour, some are pushed there, see [`balance`].
+//! - **Deaths.** What was requested from a PE that dies, or pushed to it, is requested from its
+//!   heir, which computes it if it does not have it. Each pool does that for what it has requested
+//!   itself: so no request is lost, as long as one PE lives. Who is whose heir depends on the set
+//!   of the dead only, and not on the order in which a PE hears of them. A result that comes twice
+//!   counts once.
+//! - **Memory.** Results that are not needed can be dropped, see [`memory`].
+//! - **Blocks.** A graph may be built in blocks. A pool has those built of which it computes nodes.
+//!   In a stream, those that are over are forgotten, see [`stream`].
 //!
 //! A pool must never know what a result is, nor how messages travel.
 
+mod balance;
+mod memory;
+mod shape;
+mod state;
+mod stream;
 mod waiters;
 
+use self::balance::Balance;
+use self::memory::Memory;
+use self::state::{BlockState, NodePhase, NodeState, Slot};
+use self::stream::Stream;
 use self::waiters::{Waiter, WaiterLists};
 use super::handles::NodeId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use ultramarine_topology::Pe;
 
-/// The shape of a graph, and who owns its nodes. The same on every PE.
-pub(super) trait Shape {
-    /// The number of nodes of a block.
-    fn nodes_of(&self, block: u32) -> u32;
-
-    /// The nodes whose results the program wants.
-    fn wanted(&self) -> &[NodeId];
-
-    /// The inputs of a node, in order. A node may be there more than once.
-    fn inputs(&self, node: NodeId) -> impl Iterator<Item = NodeId>;
-
-    /// The owner of a node, once these PEs are dead. Some PE lives.
-    fn owner(&self, node: NodeId, dead: &BTreeSet<Pe>) -> Pe;
-}
-
-/// A result, as far as a pool knows it.
-pub(super) trait Held: Clone {
-    /// How many bytes of memory it takes.
-    fn bytes(&self) -> u64;
-}
+pub(super) use self::shape::{BlockShape, Held, Shape};
 
 /// What one pool sends to another.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,6 +55,10 @@ pub(super) enum PoolMessage<V> {
     Request(NodeId),
     /// The result of a node that the receiver has asked for.
     Result(NodeId, V),
+    /// The sender wants the result of a node of its own. The receiver may push it on this often.
+    Push(NodeId, u8),
+    /// The number of nodes that wait at the sender.
+    Load(u32),
 }
 
 /// What a pool wants its owner to do.
@@ -69,6 +66,8 @@ pub(super) enum PoolMessage<V> {
 pub(super) enum PoolEffect<V> {
     /// Send this to the pool of another PE.
     Send(Pe, PoolMessage<V>),
+    /// Build a block, and say that [it is there](Pool::built).
+    Build(u32),
     /// Compute a node, whose inputs [are there](Pool::result), and say what
     /// [came out](Pool::computed).
     Compute(NodeId),
@@ -76,14 +75,12 @@ pub(super) enum PoolEffect<V> {
     Deliver(NodeId, V),
 }
 
-/// The effects that are to be carried out, in their order.
-pub(super) type PoolEffects<V> = VecDeque<PoolEffect<V>>;
-
 /// See the [module](self).
-pub(super) struct Pool<V> {
+pub(super) struct Pool<S: Shape> {
     me: Pe,
+    shape: Arc<S>,
     dead: BTreeSet<Pe>,
-    blocks: BTreeMap<u32, BlockState<V>>,
+    blocks: BTreeMap<u32, BlockState<S::Block, S::Result>>,
     /// The number of nodes that may be begun to be computed now.
     tokens: usize,
     /// Requested nodes whose inputs have not been asked for, the oldest first.
@@ -91,284 +88,268 @@ pub(super) struct Pool<V> {
     /// Nodes whose inputs are there, the oldest first.
     ready: VecDeque<NodeId>,
     waiters: WaiterLists,
+    balance: Balance,
     memory: Memory,
-    /// Results that are not needed, for the owner to drop.
-    discarded: Vec<V>,
+    stream: Option<Stream>,
+    /// What is to be done, in this order.
+    out: VecDeque<PoolEffect<S::Result>>,
+    /// Results that are not needed.
+    discarded: Vec<S::Result>,
 }
 
-/// What the results of a pool take, in bytes.
-struct Memory {
-    limit: u64,
-    held: u64,
-    /// Results that no node here waited for when they were noted: copies of what other PEs have
-    /// computed, and own ones; the oldest first.
-    unused: [VecDeque<NodeId>; 2],
-}
-
-/// What a pool knows of the nodes of a block.
-struct BlockState<V> {
-    nodes: Vec<NodeState>,
-    results: Vec<Option<V>>,
-}
-
-/// What a pool knows of a node.
-#[derive(Clone, Copy)]
-struct NodeState {
-    phase: NodePhase,
-    /// Whether the result is a copy of another PE's.
-    is_copy: bool,
-    /// The number of times that nodes which are being computed here need the result.
-    uses: u32,
-    /// The number of inputs that are missing, while the node waits; the PE that was asked, if one
-    /// was.
-    count: u32,
-    /// Who waits for the result: a list in `waiters`.
-    waiters: u32,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum NodePhase {
-    /// It has not been requested here.
-    Unknown,
-    /// It is in the queue.
-    Queued,
-    /// Inputs are missing.
-    Waiting,
-    /// All inputs are there.
-    Ready,
-    Running,
-    /// Another PE was asked for the result.
-    Asked,
-    Done,
-}
-
-impl<V: Held> Pool<V> {
+impl<S: Shape> Pool<S> {
     /// The pool of a PE that may compute `tokens` nodes at a time, and should hold results of at
     /// most `limit` bytes.
-    pub(super) fn new(me: Pe, tokens: usize, limit: u64) -> Self {
+    pub(super) fn new(me: Pe, shape: Arc<S>, tokens: usize, limit: u64) -> Self {
+        let mut balance = Balance::default();
+        balance.meet(shape.neighbours(me, &BTreeSet::new()));
         Pool {
             me,
+            shape,
             dead: BTreeSet::new(),
             blocks: BTreeMap::new(),
             tokens,
             queue: VecDeque::new(),
             ready: VecDeque::new(),
             waiters: WaiterLists::default(),
-            memory: Memory { limit, held: 0, unused: Default::default() },
+            balance,
+            memory: Memory::new(limit),
+            stream: None,
+            out: VecDeque::new(),
             discarded: Vec::new(),
         }
     }
 
+    pub(super) fn shape(&self) -> &Arc<S> {
+        &self.shape
+    }
+
+    /// What is to be done now, in this order.
+    pub(super) fn take_effects(&mut self) -> VecDeque<PoolEffect<S::Result>> {
+        std::mem::take(&mut self.out)
+    }
+
     /// Results that are not needed: dropping them may take long, or fail.
-    pub(super) fn take_discarded(&mut self) -> Vec<V> {
+    pub(super) fn take_discarded(&mut self) -> Vec<S::Result> {
         std::mem::take(&mut self.discarded)
     }
 
     /// The result of a node, if it is there. The inputs of a node are, from the moment that it is
     /// to be computed until its own result is.
-    pub(super) fn result(&self, node: NodeId) -> Option<&V> {
-        self.blocks.get(&node.block)?.results[node.index as usize].as_ref()
+    pub(super) fn result(&self, node: NodeId) -> Option<S::Result> {
+        let block = self.blocks.get(&node.block)?;
+        let none = || block.lacks(node.index).then(|| self.shape.no_such_node(node));
+        block.result(node.index).cloned().or_else(none)
     }
 
-    /// The run has begun. A wanted node is begun by its owner unasked: so the
-    /// computation goes on when the PE that wants the results has died.
-    pub(super) fn start(&mut self, shape: &impl Shape, out: &mut PoolEffects<V>) {
-        self.begin_wanted(shape);
-        self.begin(shape, out);
+    /// A block, if it is built.
+    pub(super) fn block(&self, number: u32) -> Option<&Arc<S::Block>> {
+        self.blocks.get(&number)?.shape.as_ref()
+    }
+
+    /// A block is built. Of its results, these numbers of readers are known, on this PE and others;
+    /// none if readers are not counted.
+    pub(super) fn built(&mut self, number: u32, block: Arc<S::Block>, readers: Vec<u32>) {
+        let nodes = block.nodes();
+        let state = self.state_of(number);
+        if state.shape.is_some() {
+            return;
+        }
+        for (index, _) in state.known().into_iter().filter(|(index, _)| *index >= nodes) {
+            let node = NodeId { block: number, index };
+            let none = self.shape.no_such_node(node);
+            self.settle(node, none);
+        }
+        let state = self.state_of(number);
+        state.build(block, nodes, readers);
+        let parked = std::mem::take(&mut state.parked).into_iter().filter(|index| *index < nodes);
+        self.queue.extend(parked.map(|index| NodeId { block: number, index }));
+        self.go_on();
+    }
+
+    /// The run has begun. A wanted node is begun by its owner unasked: so the computation goes on
+    /// when the PE that wants the results has died.
+    pub(super) fn start(&mut self) {
+        self.begin_wanted();
+        self.go_on();
     }
 
     /// What this pool has asked of others may be lost: it asks again.
-    pub(super) fn renew(&mut self, shape: &impl Shape, out: &mut PoolEffects<V>) {
-        self.ask_again(shape, |_| true, out);
+    pub(super) fn renew(&mut self) {
+        self.ask_again(|_| true);
+        self.go_on();
     }
 
-    /// The program on this PE wants the result of a node.
-    pub(super) fn want(&mut self, shape: &impl Shape, node: NodeId, out: &mut PoolEffects<V>) {
-        self.request(shape, node, Waiter::Program, out);
-        self.begin(shape, out);
+    /// The program on this PE wants the result of a node. It is held until the run is over.
+    pub(super) fn want(&mut self, node: NodeId) {
+        self.use_result(node);
+        self.request(node, Waiter::Program);
+        self.go_on();
+    }
+
+    /// The program on this PE has the result of a node from elsewhere.
+    pub(super) fn supply(&mut self, node: NodeId, result: S::Result) {
+        self.use_result(node);
+        self.settle(node, result);
+        self.go_on();
     }
 
     /// A message has arrived.
-    pub(super) fn receive(
-        &mut self,
-        shape: &impl Shape,
-        from: Pe,
-        message: PoolMessage<V>,
-        out: &mut PoolEffects<V>,
-    ) {
+    pub(super) fn receive(&mut self, from: Pe, message: PoolMessage<S::Result>) {
         match message {
-            PoolMessage::Request(node) => self.request(shape, node, Waiter::Pool(from), out),
+            PoolMessage::Request(node)
+            | PoolMessage::Result(node, _)
+            | PoolMessage::Push(node, _)
+                if self.is_forgotten(node) => {}
+            PoolMessage::Request(node) => self.request(node, Waiter::Pool(from)),
+            PoolMessage::Result(node, _) if self.lacks(node) => {}
             PoolMessage::Result(node, result) => {
-                self.state(shape, node).is_copy = true;
-                self.settle(shape, node, result, out);
+                self.slot(node).state.is_copy = true;
+                self.settle(node, result);
             }
+            PoolMessage::Push(node, pushes_left) => {
+                if !self.lacks(node) {
+                    self.take_over(node, pushes_left);
+                }
+                self.request(node, Waiter::Pool(from));
+            }
+            PoolMessage::Load(load) => self.balance.note(from, load),
         }
-        self.begin(shape, out);
+        self.go_on();
     }
 
     /// A node has been computed.
-    pub(super) fn computed(
-        &mut self,
-        shape: &impl Shape,
-        node: NodeId,
-        result: V,
-        out: &mut PoolEffects<V>,
-    ) {
+    pub(super) fn computed(&mut self, node: NodeId, result: S::Result) {
         self.tokens += 1;
-        self.state(shape, node).is_copy = false;
-        self.settle(shape, node, result, out);
-        self.begin(shape, out);
+        self.balance.computed(result.cost_ns());
+        if self.blocks.contains_key(&node.block) {
+            self.slot(node).state.is_copy = false;
+            self.settle(node, result);
+        } else {
+            self.discarded.push(result);
+        }
+        self.go_on();
     }
 
     /// A node was not computed, since its result has arrived in another way: its token is free.
-    pub(super) fn skipped(&mut self, shape: &impl Shape, out: &mut PoolEffects<V>) {
+    pub(super) fn skipped(&mut self) {
         self.tokens += 1;
-        self.begin(shape, out);
+        self.go_on();
     }
 
     /// A PE is dead: what was asked of it is asked of its heir.
-    pub(super) fn died(&mut self, shape: &impl Shape, pe: Pe, out: &mut PoolEffects<V>) {
+    pub(super) fn died(&mut self, pe: Pe) {
         if !self.dead.insert(pe) {
             return;
         }
-        self.ask_again(shape, |asked| asked == pe, out);
-        self.begin_wanted(shape);
-        self.begin(shape, out);
+        self.balance.meet(self.shape.neighbours(self.me, &self.dead));
+        self.ask_again(|asked| asked == pe);
+        self.begin_wanted();
+        self.go_on();
+    }
+
+    /// Does what has become possible.
+    fn go_on(&mut self) {
+        self.begin();
+        self.balance();
     }
 
     /// Asks again for what was asked of these PEs.
-    fn ask_again(&mut self, shape: &impl Shape, of: impl Fn(Pe) -> bool, out: &mut PoolEffects<V>) {
-        let is_asked =
-            |state: &NodeState| state.phase == NodePhase::Asked && of(Pe::new(state.count));
+    fn ask_again(&mut self, of: impl Fn(Pe) -> bool) {
         let mut asked = Vec::new();
         for (block, state) in &self.blocks {
-            let nodes = state.nodes.iter().zip(0..).filter(|(state, _)| is_asked(state));
-            asked.extend(nodes.map(|(_, index)| NodeId { block: *block, index }));
+            let nodes = state
+                .known()
+                .into_iter()
+                .filter(|(_, state)| state.phase == NodePhase::Asked && of(Pe::new(state.count)));
+            asked.extend(nodes.map(|(index, _)| NodeId { block: *block, index }));
         }
-        asked.into_iter().for_each(|node| self.ask_for(shape, node, out));
+        asked.into_iter().for_each(|node| self.ask_for(node));
     }
 
     /// Puts those of the wanted nodes into the queue that this PE owns.
-    fn begin_wanted(&mut self, shape: &impl Shape) {
+    fn begin_wanted(&mut self) {
+        let shape = self.shape.clone();
         for node in shape.wanted() {
-            if shape.owner(*node, &self.dead) == self.me
-                && self.state(shape, *node).phase == NodePhase::Unknown
-            {
-                let state = self.state(shape, *node);
-                state.phase = NodePhase::Queued;
-                // Until the run is over.
-                state.uses += 1;
-                self.queue.push_back(*node);
+            if shape.owner(*node, &self.dead) == self.me && !self.lacks(*node) {
+                let state = &mut self.slot(*node).state;
+                if state.phase == NodePhase::Unknown {
+                    state.phase = NodePhase::Queued;
+                    // Until the run is over.
+                    state.uses += 1;
+                    self.queue.push_back(*node);
+                }
             }
         }
     }
 
     /// Notes that `waiter` wants the result of a node; it gets it at once if it is there.
-    fn request(
-        &mut self,
-        shape: &impl Shape,
-        node: NodeId,
-        waiter: Waiter,
-        out: &mut PoolEffects<V>,
-    ) {
+    fn request(&mut self, node: NodeId, waiter: Waiter) {
         if let Some(result) = self.result(node) {
-            let result = result.clone();
-            return self.hand_over(shape, node, waiter, &result, out);
+            return self.hand_over(node, waiter, &result);
         }
-        let head = self.state(shape, node).waiters;
+        let head = self.slot(node).state.waiters;
         // A pool asks again if it has heard of a death that this one has not.
         if matches!(waiter, Waiter::Pool(_)) && self.waiters.iter(head).any(|one| one == waiter) {
             return;
         }
         let head = self.waiters.push(head, waiter);
-        let state = self.state(shape, node);
+        let state = &mut self.slot(node).state;
         state.waiters = head;
         if state.phase == NodePhase::Unknown {
-            self.ask_for(shape, node, out);
+            self.ask_for(node);
         }
     }
 
     /// Has a node computed: here, or by its owner.
-    fn ask_for(&mut self, shape: &impl Shape, node: NodeId, out: &mut PoolEffects<V>) {
-        let owner = shape.owner(node, &self.dead);
-        let me = self.me;
-        let state = self.state(shape, node);
-        if owner == me {
-            state.phase = NodePhase::Queued;
-            self.queue.push_back(node);
-        } else {
+    fn ask_for(&mut self, node: NodeId) {
+        let keeper = self.keeper(node);
+        let owner = keeper.unwrap_or_else(|| self.shape.owner(node, &self.dead));
+        if owner != self.me {
+            let state = &mut self.slot(node).state;
             (state.phase, state.count) = (NodePhase::Asked, owner.number());
-            out.push_back(PoolEffect::Send(owner, PoolMessage::Request(node)));
+            self.out.push_back(PoolEffect::Send(owner, PoolMessage::Request(node)));
+        } else if keeper.is_some() {
+            let none = self.shape.no_such_node(node);
+            self.settle(node, none);
+        } else {
+            self.slot(node).state.phase = NodePhase::Queued;
+            self.queue.push_back(node);
         }
     }
 
     /// A result is there: those that wait for it get it.
-    fn settle(&mut self, shape: &impl Shape, node: NodeId, result: V, out: &mut PoolEffects<V>) {
-        let state = self.state(shape, node);
-        if state.phase == NodePhase::Done {
+    fn settle(&mut self, node: NodeId, result: S::Result) {
+        let slot = self.slot(node);
+        if slot.state.phase == NodePhase::Done {
             return self.discarded.push(result);
         }
-        let former = std::mem::replace(&mut state.phase, NodePhase::Done);
-        let mut next = std::mem::replace(&mut state.waiters, WaiterLists::END);
-        self.block(shape, node.block).results[node.index as usize] = Some(result.clone());
-        self.memory.held += result.bytes();
+        let former = std::mem::replace(&mut slot.state.phase, NodePhase::Done);
+        let mut next = std::mem::replace(&mut slot.state.waiters, WaiterLists::END);
+        slot.result = Some(result.clone());
+        self.memory.hold(result.bytes());
         while let Some(waiter) = self.waiters.pop(&mut next) {
-            self.hand_over(shape, node, waiter, &result, out);
+            self.hand_over(node, waiter, &result);
         }
         if matches!(former, NodePhase::Waiting | NodePhase::Ready | NodePhase::Running) {
-            for input in shape.inputs(node) {
-                self.state(shape, input).uses -= 1;
-                self.note_unused(shape, input);
-            }
+            self.release_inputs(node, true);
         }
-        self.note_unused(shape, node);
-        self.drop_unused(shape);
+        self.note_unused(node);
+        self.drop_unused();
     }
 
-    /// Notes a result that no node here waits for, in case that memory is short.
-    fn note_unused(&mut self, shape: &impl Shape, node: NodeId) {
-        if self.memory.limit == u64::MAX {
-            return;
-        }
-        let NodeState { phase, is_copy, uses, .. } = *self.state(shape, node);
-        if phase == NodePhase::Done && uses == 0 {
-            self.memory.unused[usize::from(!is_copy)].push_back(node);
-        }
-    }
-
-    /// Drops unused results until the others fit into the memory.
-    fn drop_unused(&mut self, shape: &impl Shape) {
-        while self.memory.held > self.memory.limit {
-            let [copies, own] = &mut self.memory.unused;
-            let Some(node) = copies.pop_front().or_else(|| own.pop_front()) else { return };
-            let state = self.state(shape, node);
-            // It may have been needed again, or dropped, since it was noted.
-            if state.phase == NodePhase::Done && state.uses == 0 {
-                state.phase = NodePhase::Unknown;
-                let result = self.block(shape, node.block).results[node.index as usize].take();
-                self.memory.held -= result.as_ref().map_or(0, V::bytes);
-                self.discarded.extend(result);
-            }
-        }
-    }
-
-    fn hand_over(
-        &mut self,
-        shape: &impl Shape,
-        node: NodeId,
-        waiter: Waiter,
-        result: &V,
-        out: &mut PoolEffects<V>,
-    ) {
+    fn hand_over(&mut self, node: NodeId, waiter: Waiter, result: &S::Result) {
         match waiter {
-            Waiter::Program => out.push_back(PoolEffect::Deliver(node, result.clone())),
+            Waiter::Program => self.out.push_back(PoolEffect::Deliver(node, result.clone())),
             Waiter::Pool(pe) => {
-                out.push_back(PoolEffect::Send(pe, PoolMessage::Result(node, result.clone())));
+                let message = PoolMessage::Result(node, result.clone());
+                self.out.push_back(PoolEffect::Send(pe, message));
+                self.note_read(node);
             }
             Waiter::Node(waiting) => {
-                let state = self.state(shape, waiting);
                 // Another PE may have sent its result meanwhile.
-                if state.phase == NodePhase::Waiting {
+                if self.is_in(NodePhase::Waiting, waiting) {
+                    let state = &mut self.slot(waiting).state;
                     state.count -= 1;
                     if state.count == 0 {
                         state.phase = NodePhase::Ready;
@@ -380,17 +361,16 @@ impl<V: Held> Pool<V> {
     }
 
     /// Begins what tokens allow.
-    fn begin(&mut self, shape: &impl Shape, out: &mut PoolEffects<V>) {
+    fn begin(&mut self) {
         while self.tokens > 0 {
             if let Some(node) = self.ready.pop_front() {
-                let state = self.state(shape, node);
-                if state.phase == NodePhase::Ready {
-                    state.phase = NodePhase::Running;
+                if self.is_in(NodePhase::Ready, node) {
+                    self.slot(node).state.phase = NodePhase::Running;
                     self.tokens -= 1;
-                    out.push_back(PoolEffect::Compute(node));
+                    self.out.push_back(PoolEffect::Compute(node));
                 }
             } else if let Some(node) = self.queue.pop_back() {
-                self.ask_for_inputs(shape, node, out);
+                self.ask_for_inputs(node);
             } else {
                 return;
             }
@@ -398,19 +378,27 @@ impl<V: Held> Pool<V> {
     }
 
     /// Requests the inputs of a node that is in the queue.
-    fn ask_for_inputs(&mut self, shape: &impl Shape, node: NodeId, out: &mut PoolEffects<V>) {
-        let state = self.state(shape, node);
-        if state.phase != NodePhase::Queued {
+    fn ask_for_inputs(&mut self, node: NodeId) {
+        if !self.is_in(NodePhase::Queued, node) {
             return;
         }
+        let block = self.state_of(node.block);
+        let Some(shape) = block.shape.clone() else {
+            block.parked.push(node.index);
+            if block.parked.len() == 1 {
+                self.out.push_back(PoolEffect::Build(node.block));
+            }
+            return;
+        };
+        let state = &mut self.slot(node).state;
         // One more, so that it is not ready before all have been asked for.
         (state.phase, state.count) = (NodePhase::Waiting, 1);
-        for input in shape.inputs(node) {
-            self.state(shape, node).count += 1;
-            self.state(shape, input).uses += 1;
-            self.request(shape, input, Waiter::Node(node), out);
+        for input in shape.inputs(node.index) {
+            self.slot(node).state.count += 1;
+            self.use_result(input);
+            self.request(input, Waiter::Node(node));
         }
-        let state = self.state(shape, node);
+        let state = &mut self.slot(node).state;
         state.count -= 1;
         if state.count == 0 {
             state.phase = NodePhase::Ready;
@@ -418,26 +406,26 @@ impl<V: Held> Pool<V> {
         }
     }
 
-    fn block(&mut self, shape: &impl Shape, block: u32) -> &mut BlockState<V> {
-        self.blocks.entry(block).or_insert_with(|| {
-            let nodes = shape.nodes_of(block) as usize;
-            BlockState { nodes: vec![NodeState::UNKNOWN; nodes], results: vec![None; nodes] }
-        })
+    fn is_in(&self, phase: NodePhase, node: NodeId) -> bool {
+        self.known(node).is_some_and(|state| state.phase == phase)
     }
 
-    fn state(&mut self, shape: &impl Shape, node: NodeId) -> &mut NodeState {
-        &mut self.block(shape, node.block).nodes[node.index as usize]
+    fn known(&self, node: NodeId) -> Option<NodeState> {
+        self.blocks.get(&node.block)?.state(node.index)
     }
-}
 
-impl NodeState {
-    const UNKNOWN: NodeState = NodeState {
-        phase: NodePhase::Unknown,
-        is_copy: false,
-        uses: 0,
-        count: 0,
-        waiters: WaiterLists::END,
-    };
+    /// Whether the node's block is known to have no such node.
+    fn lacks(&self, node: NodeId) -> bool {
+        self.blocks.get(&node.block).is_some_and(|block| block.lacks(node.index))
+    }
+
+    fn state_of(&mut self, block: u32) -> &mut BlockState<S::Block, S::Result> {
+        self.blocks.entry(block).or_insert_with(BlockState::unbuilt)
+    }
+
+    fn slot(&mut self, node: NodeId) -> &mut Slot<S::Result> {
+        self.state_of(node.block).slot(node.index)
+    }
 }
 
 #[cfg(test)]

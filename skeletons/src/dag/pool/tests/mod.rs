@@ -12,16 +12,11 @@ struct Drawn {
 }
 
 impl Shape for Drawn {
-    fn nodes_of(&self, _: u32) -> u32 {
-        self.inputs.len() as u32
-    }
+    type Block = Drawn;
+    type Result = u64;
 
     fn wanted(&self) -> &[NodeId] {
         &self.wanted
-    }
-
-    fn inputs(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
-        self.inputs[node.index as usize].iter().map(|index| NodeId { block: 0, index: *index })
     }
 
     fn owner(&self, node: NodeId, dead: &BTreeSet<Pe>) -> Pe {
@@ -29,11 +24,38 @@ impl Shape for Drawn {
         let order = (0..self.pes).map(|step| Pe::new((first + step) % self.pes));
         order.into_iter().find(|pe| !dead.contains(pe)).expect("some PE lives")
     }
+
+    fn may_move(&self, node: NodeId) -> bool {
+        node.index % 8 != 0
+    }
+
+    fn neighbours(&self, me: Pe, dead: &BTreeSet<Pe>) -> Vec<Pe> {
+        (0..self.pes).map(Pe::new).filter(|pe| *pe != me && !dead.contains(pe)).collect()
+    }
+
+    fn no_such_node(&self, _: NodeId) -> u64 {
+        unreachable!("inputs have smaller numbers")
+    }
+}
+
+impl BlockShape for Drawn {
+    fn nodes(&self) -> u32 {
+        self.inputs.len() as u32
+    }
+
+    fn inputs(&self, index: u32) -> impl Iterator<Item = NodeId> {
+        self.inputs[index as usize].iter().map(|index| NodeId { block: 0, index: *index })
+    }
 }
 
 impl Held for u64 {
     fn bytes(&self) -> u64 {
         1
+    }
+
+    fn cost_ns(&self) -> u64 {
+        // Half of the nodes are worth a push.
+        self % 2 * 1_000_000
     }
 }
 
@@ -75,8 +97,8 @@ enum Event {
 
 /// Pools, and what is on its way between them. Messages of one sender arrive in order.
 struct World {
-    graph: Drawn,
-    pools: Vec<Option<Pool<u64>>>,
+    graph: Arc<Drawn>,
+    pools: Vec<Option<Pool<Drawn>>>,
     /// For each receiver, and each sender or reason, what is to happen in order.
     coming: BTreeMap<(Pe, u32), VecDeque<Event>>,
     delivered: BTreeMap<NodeId, u64>,
@@ -95,29 +117,35 @@ impl World {
     }
 
     fn with_memory(graph: Drawn, tokens: usize, limit: u64) -> Self {
-        let pool = |pe| Some(Pool::new(Pe::new(pe), tokens, limit));
+        let graph = Arc::new(graph);
+        let pool = |pe| Some(Pool::new(Pe::new(pe), graph.clone(), tokens, limit));
         let mut world = World {
             pools: (0..graph.pes).map(pool).collect(),
             begun: vec![0; graph.inputs.len()],
-            graph,
+            graph: graph.clone(),
             coming: BTreeMap::new(),
             delivered: BTreeMap::new(),
             sent: BTreeMap::new(),
         };
         for pe in (0..world.graph.pes).map(Pe::new) {
-            world.act(pe, Pool::start);
+            let graph = graph.clone();
+            world.act(pe, |pool| {
+                pool.start();
+                pool.built(0, graph, Vec::new());
+            });
         }
         world
     }
 
-    fn act(&mut self, pe: Pe, act: impl FnOnce(&mut Pool<u64>, &Drawn, &mut PoolEffects<u64>)) {
-        let mut out = PoolEffects::new();
-        act(self.pools[pe.index()].as_mut().expect("it lives"), &self.graph, &mut out);
-        self.perform(pe, out);
+    fn act(&mut self, pe: Pe, act: impl FnOnce(&mut Pool<Drawn>)) {
+        let pool = self.pools[pe.index()].as_mut().expect("it lives");
+        act(pool);
+        let effects = pool.take_effects();
+        self.perform(pe, effects);
     }
 
     fn want(&mut self, pe: Pe, node: NodeId) {
-        self.act(pe, |pool, graph, out| pool.want(graph, node, out));
+        self.act(pe, |pool| pool.want(node));
     }
 
     /// Lets things happen in an order that follows from the choices, until nothing is left, and
@@ -137,7 +165,7 @@ impl World {
         }
     }
 
-    fn perform(&mut self, pe: Pe, effects: PoolEffects<u64>) {
+    fn perform(&mut self, pe: Pe, effects: VecDeque<PoolEffect<u64>>) {
         for effect in effects {
             match effect {
                 PoolEffect::Send(to, message) => {
@@ -145,6 +173,10 @@ impl World {
                         *self.sent.entry((*node, to)).or_default() += 1;
                     }
                     self.come(to, pe.number(), Event::Arrive { from: pe, message });
+                }
+                PoolEffect::Build(_) => {
+                    let graph = self.graph.clone();
+                    self.act(pe, |pool| pool.built(0, graph, Vec::new()));
                 }
                 PoolEffect::Compute(node) => {
                     self.begun[node.index as usize] += 1;
@@ -178,16 +210,15 @@ impl World {
         let Some(event) = self.coming.get_mut(&key).and_then(VecDeque::pop_front) else {
             return false;
         };
-        self.act(key.0, |pool, graph, out| match event {
-            Event::Arrive { from, message } => pool.receive(graph, from, message, out),
-            Event::Died(pe) => pool.died(graph, pe, out),
+        let graph = self.graph.clone();
+        self.act(key.0, |pool| match event {
+            Event::Arrive { from, message } => pool.receive(from, message),
+            Event::Died(pe) => pool.died(pe),
             Event::Computed(node) => {
-                let input = |node| pool.result(node).copied();
-                match graph.inputs(node).map(input).collect::<Option<Vec<u64>>>() {
-                    Some(inputs) => {
-                        pool.computed(graph, node, Drawn::compute(node.index, &inputs), out);
-                    }
-                    None => pool.skipped(graph, out),
+                let inputs = graph.inputs(node.index).map(|input| pool.result(input));
+                match inputs.collect::<Option<Vec<u64>>>() {
+                    Some(inputs) => pool.computed(node, Drawn::compute(node.index, &inputs)),
+                    None => pool.skipped(),
                 }
             }
         });
@@ -253,9 +284,9 @@ proptest! {
         world.run(&choices, &deaths);
         prop_assert_eq!(world.delivered.get(&node(last)), Some(&expected[last]));
         for pool in world.pools.iter().flatten() {
-            let block = pool.blocks.get(&0);
-            let results = block.map_or(0, |block| block.results.iter().flatten().count() as u64);
-            prop_assert_eq!(pool.memory.held, results);
+            let all = (0..=last).filter(|index| pool.result(node(*index)).is_some());
+            let results = all.count() as u64;
+            prop_assert_eq!(pool.memory.held(), results);
             // In the end no node waits, so that only wanted results are held beside.
             prop_assert!(results <= limit + 1, "{} of {}", results, limit);
         }

@@ -1,0 +1,255 @@
+//! A run on the PE whose program wants its results: it invites the others, and says when it is over.
+
+use super::block::message_of;
+use super::builder::Builder;
+use super::error::DagError;
+use super::graph::{BlockMaker, Built, Extent, Graph, RunOptions, Supplied};
+use super::handles::{NodeId, Wanted};
+use super::messages::{Inviter, tell_failed};
+use super::part::Part;
+use super::pe::{Runs, tell_closed};
+use super::pool::Pool;
+use super::run::Dag;
+use super::runs::{Joined, RunId, RunName};
+use super::value::Value;
+use futures_util::{FutureExt, StreamExt};
+use serde::{Deserialize, Serialize};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use ultramarine_runtime::code::Stateless;
+use ultramarine_runtime::error::TaskError;
+use ultramarine_runtime::executor::{Context, DeathStream, Portable};
+
+/// See the [module](self). Dropping it ends the run everywhere, unless another program on this PE
+/// wants the results, too.
+pub(super) struct Host<F, A> {
+    pub(super) cx: Context,
+    invitation: Invitation<F, A>,
+    pub(super) part: Arc<Part>,
+    deaths: DeathStream,
+    /// The nodes that the builder of the last block has returned, or of the first of a stream.
+    pub(super) returned: Vec<NodeId>,
+    /// That block, until the run starts.
+    last: Option<Built>,
+}
+
+impl<F, A, W> Host<F, A>
+where
+    F: Fn(&mut Builder, &A) -> W + Stateless,
+    A: Portable + Sync,
+    W: Wanted,
+{
+    /// Joins the run of this graph, or makes it.
+    pub(super) fn open(cx: &Context, dag: Dag<F, A>) -> Result<Self, DagError> {
+        // What this PE does in a run goes on when the PE that waits for this task dies.
+        let cx = cx.independent();
+        let Dag { build, argument, options } = dag;
+        let argument = Arc::new(argument);
+        let last = maker(build, argument.clone(), cx.pes())(options.extent.last_block())?;
+        let digest = last.block.digest(&last.returned, Some(&options))?;
+        // What the root begins can be joined by the next root, but not where a stream was.
+        let is_joinable = cx.pe() == cx.root() && options.extent != Extent::Stream;
+        let name = RunName { digest, key: (!is_joinable).then(|| cx.new_key()) };
+        let begun = Runs::on(&cx).table().begin(name, (cx.attempt(), cx.pe()), Part::early);
+        let (id, Joined { part, is_old }) = begun;
+        if is_old {
+            part.renew(id).carry_out(&cx, &part);
+        }
+        let (returned, mut deaths) = (last.returned.clone(), cx.deaths());
+        let wanted = match options.extent {
+            Extent::Whole | Extent::Stream => Vec::new(),
+            Extent::Blocks(_) => returned.clone(),
+        };
+        let supplied = Supplied { nodes: Default::default(), by: cx.pe() };
+        let head = Head { id, options, wanted, supplied };
+        let invitation = Invitation { head, build, argument };
+        // Those that are dead already get no invitation.
+        while let Some(Some(_)) = deaths.next().now_or_never() {}
+        Ok(Host { cx, invitation, part, deaths, returned, last: Some(last) })
+    }
+
+    /// The block that tells the graph from others, before the run starts.
+    pub(super) fn last(&self) -> Option<&Built> {
+        self.last.as_ref()
+    }
+
+    pub(super) fn id(&self) -> RunId {
+        self.invitation.head.id
+    }
+
+    /// Begins on all PEs. The program has these results already.
+    pub(super) fn start(&mut self, known: Vec<(NodeId, Value)>) -> Result<(), DagError> {
+        let Some(last) = self.last.take() else { return Ok(()) };
+        let cx = &self.cx;
+        self.invitation.head.supplied.nodes = known.iter().map(|(node, _)| *node).collect();
+        self.invitation.open(cx, &self.part, last);
+        if let Some(graph) = self.part.graph() {
+            let weighed = |(node, value)| (node, graph.weighed(Ok(value), 0));
+            let known: Vec<_> = known.into_iter().map(weighed).collect();
+            let supply = |pool: &mut Pool<Graph>| {
+                known.into_iter().for_each(|(node, result)| pool.supply(node, result));
+            };
+            self.part.act(supply).carry_out(cx, &self.part);
+        }
+        Ok(self.invitation.send_all(cx)?)
+    }
+
+    /// Builds a block here. Returns what its builder has returned.
+    pub(super) fn build(&self, number: u32) -> Result<Vec<NodeId>, DagError> {
+        let Built { block, returned } = self.invitation.maker(&self.cx)(number)?;
+        let built = |pool: &mut Pool<Graph>| pool.built(number, Arc::new(block), Vec::new());
+        self.part.act(built).carry_out(&self.cx, &self.part);
+        Ok(returned)
+    }
+
+    /// Has these nodes computed. Their results are [delivered](Part::delivered).
+    pub(super) fn want(&self, nodes: &[NodeId]) {
+        let want = |pool: &mut Pool<Graph>| {
+            nodes.iter().for_each(|node| pool.want(*node));
+        };
+        self.part.act(want).carry_out(&self.cx, &self.part);
+    }
+
+    /// Has these nodes computed, and awaits their results.
+    pub(super) async fn results(&mut self, nodes: &[NodeId]) -> Result<Vec<Value>, DagError> {
+        self.want(nodes);
+        let part = self.part.clone();
+        self.attend(part.delivered(nodes), |_| {}).await
+    }
+
+    /// Awaits something that needs the others. `react` is called after a death.
+    pub(super) async fn attend<T>(
+        &mut self,
+        result: impl Future<Output = Result<T, DagError>>,
+        react: impl Fn(&Context),
+    ) -> Result<T, DagError> {
+        let Host { cx, invitation, deaths, .. } = self;
+        let mut result = pin!(result);
+        std::future::poll_fn(|task| {
+            let mut has_any_died = false;
+            while let Poll::Ready(Some(_)) = deaths.poll_next_unpin(task) {
+                has_any_died = true;
+            }
+            if has_any_died {
+                // A PE that dies may not have passed the invitation on.
+                if let Err(error) = invitation.send_all(cx) {
+                    return Poll::Ready(Err(error.into()));
+                }
+                react(cx);
+            }
+            result.as_mut().poll(task)
+        })
+        .await
+    }
+}
+
+impl<F, A> Drop for Host<F, A> {
+    fn drop(&mut self) {
+        let last = Runs::on(&self.cx).table().leave(self.invitation.head.id.name);
+        last.into_iter().for_each(|id| tell_closed(&self.cx, id));
+    }
+}
+
+/// Builds blocks of a graph.
+fn maker<F, A, W>(build: F, argument: Arc<A>, pes: u32) -> BlockMaker
+where
+    F: Fn(&mut Builder, &A) -> W + Stateless,
+    A: Portable + Sync,
+    W: Wanted,
+{
+    Arc::new(move |number| {
+        let mut builder = Builder::new(number, pes);
+        // Nothing of the builder's is seen after a panic.
+        let built = catch_unwind(AssertUnwindSafe(|| build(&mut builder, &argument).ids()));
+        let unbuilt = |panic| DagError::Unbuilt { block: number, message: message_of(panic) };
+        let returned = built.map_err(unbuilt)?;
+        Ok(Built { block: builder.finish(), returned })
+    })
+}
+
+/// What a PE must know of a run beside its graph.
+#[derive(Clone, Serialize, Deserialize)]
+struct Head {
+    id: RunId,
+    options: RunOptions,
+    /// What is wanted, if this PE does not build the block that returns it.
+    wanted: Vec<NodeId>,
+    supplied: Supplied,
+}
+
+/// What makes a PE build the graph, and begin.
+struct Invitation<F, A> {
+    head: Head,
+    build: F,
+    argument: Arc<A>,
+}
+
+impl<F, A, W> Invitation<F, A>
+where
+    F: Fn(&mut Builder, &A) -> W + Stateless,
+    A: Portable + Sync,
+    W: Wanted,
+{
+    fn send_all(&self, cx: &Context) -> Result<(), TaskError> {
+        let build = self.build;
+        let invited = move |cx: Context, head, argument: Arc<A>| async move {
+            Invitation { head, build, argument }.accept(&cx);
+        };
+        cx.tell_all_with(invited, self.head.clone(), self.argument.clone())
+    }
+
+    /// What sends it to single PEs.
+    fn inviter(&self) -> Inviter {
+        let (build, head, argument) = (self.build, self.head.clone(), self.argument.clone());
+        Arc::new(move |cx, to| {
+            let invited = move |cx: Context, head, argument: Arc<A>| async move {
+                Invitation { head, build, argument }.accept(&cx);
+            };
+            // If it cannot be told, the job ends.
+            let _ = cx.tell_with(to, invited, head.clone(), argument.clone());
+        })
+    }
+
+    fn maker(&self, cx: &Context) -> BlockMaker {
+        maker(self.build, self.argument.clone(), cx.pes())
+    }
+
+    /// This PE takes part.
+    fn accept(&self, cx: &Context) {
+        let id = self.head.id;
+        let Some(part) = Runs::on(cx).join(cx, id) else { return };
+        if part.has_begun() {
+            return;
+        }
+        match self.built(cx) {
+            Ok(last) => self.open(cx, &part, last),
+            Err(error) => tell_failed(cx, id, error),
+        }
+    }
+
+    /// The graph, if it is built as a whole, and is the one that was meant; else an empty block.
+    fn built(&self, cx: &Context) -> Result<Built, DagError> {
+        let Head { id, options, wanted, .. } = &self.head;
+        if options.extent != Extent::Whole {
+            let block = Builder::new(0, cx.pes()).finish();
+            return Ok(Built { block, returned: wanted.clone() });
+        }
+        let built = self.maker(cx)(0)?;
+        let digest = built.block.digest(&built.returned, Some(options))?;
+        let is_same = digest == id.name.digest;
+        is_same.then_some(built).ok_or(DagError::Differs { pe: cx.pe() })
+    }
+
+    /// This PE has the graph.
+    fn open(&self, cx: &Context, part: &Part, last: Built) {
+        let Head { id, options, wanted, supplied } = self.head.clone();
+        let whole = (options.extent == Extent::Whole).then_some(last);
+        let (block, wanted) =
+            whole.map_or((None, wanted), |built| (Some(built.block), built.returned));
+        let rest = (wanted, supplied);
+        let graph = Graph::new(cx, self.maker(cx), options, rest, block.as_ref());
+        part.open(cx, id, graph, self.inviter(), block).carry_out(cx, part);
+    }
+}

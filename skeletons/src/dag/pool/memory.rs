@@ -1,0 +1,136 @@
+//! Which results a pool drops: those that all known readers have, if the program says so; and
+//! above a limit, those that no node here waits for.
+//!
+//! Above the limit goes first what is old, and cheap to get again for its size: copies of what
+//! other PEs have, then what took little time to compute. The measure of both is that of
+//! GreedyDual-Size (Cao and Irani, *Cost-Aware WWW Proxy Caching Algorithms*, USITS 1997): a
+//! result is worth its cost per byte, plus the worth of what was dropped last when it was used.
+//!
+//! A dropped result is as if it had never been there: if it is needed again, it is asked for or
+//! computed again.
+
+use super::state::{NodePhase, NodeState};
+use super::{BlockShape, Held, Pool, Shape};
+use crate::dag::handles::NodeId;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What it costs to get a copy again: a message, and for each KiB the time of its way, in
+/// nanoseconds.
+const COPY_NS: u64 = 10_000;
+const COPY_NS_PER_KIB: u64 = 200;
+
+/// What the results of a pool take.
+pub(super) struct Memory {
+    /// How many bytes they should take at most.
+    limit: u64,
+    held: u64,
+    /// Results that no node here waited for when they were noted, the least worth first.
+    unused: BinaryHeap<Reverse<(u64, NodeId)>>,
+    /// What the one that was dropped last was worth.
+    last_worth: u64,
+}
+
+impl Memory {
+    pub(super) fn new(limit: u64) -> Self {
+        Memory { limit, held: 0, unused: BinaryHeap::new(), last_worth: 0 }
+    }
+
+    pub(super) fn hold(&mut self, bytes: u64) {
+        self.held += bytes;
+    }
+
+    #[cfg(test)]
+    pub(super) fn held(&self) -> u64 {
+        self.held
+    }
+}
+
+impl<S: Shape> Pool<S> {
+    /// A node that is being computed here needs this result.
+    pub(super) fn use_result(&mut self, node: NodeId) {
+        if !self.lacks(node) {
+            self.slot(node).state.uses += 1;
+        }
+    }
+
+    /// A node needs its inputs no more: since it `is_computed`, or since another PE does that.
+    pub(super) fn release_inputs(&mut self, node: NodeId, is_computed: bool) {
+        let Some(shape) = self.block(node.block).cloned() else { return };
+        for input in shape.inputs(node.index) {
+            if self.known(input).is_none() {
+                continue;
+            }
+            let uses = &mut self.slot(input).state.uses;
+            *uses = uses.saturating_sub(1);
+            if is_computed {
+                self.note_read(input);
+            }
+            self.note_unused(input);
+        }
+    }
+
+    /// A reader of a result has it now.
+    pub(super) fn note_read(&mut self, node: NodeId) {
+        let Some(block) = self.blocks.get_mut(&node.block) else { return };
+        if let Some(readers) = block.readers.get_mut(node.index as usize) {
+            *readers = readers.saturating_sub(1);
+        }
+    }
+
+    /// Notes a result that no node here waits for.
+    pub(super) fn note_unused(&mut self, node: NodeId) {
+        let Some(block) = self.blocks.get(&node.block) else { return };
+        let readers = block.readers.get(node.index as usize).copied();
+        let is_read = readers == Some(0);
+        if !is_read && self.memory.limit == u64::MAX {
+            return;
+        }
+        let (Some(state), Some(result)) = (block.state(node.index), block.result(node.index))
+        else {
+            return;
+        };
+        if state.phase != NodePhase::Done || state.uses > 0 {
+            return;
+        }
+        if is_read {
+            return self.drop_result(node);
+        }
+        let kib = result.bytes() / 1024 + 1;
+        let cost = if state.is_copy { COPY_NS + COPY_NS_PER_KIB * kib } else { result.cost_ns() };
+        let worth = self.memory.last_worth + cost / kib;
+        self.memory.unused.push(Reverse((worth, node)));
+    }
+
+    /// Drops unused results until the others fit into the memory.
+    pub(super) fn drop_unused(&mut self) {
+        while self.memory.held > self.memory.limit {
+            let Some(Reverse((worth, node))) = self.memory.unused.pop() else { return };
+            // It may have been needed again, or dropped, since it was noted.
+            let is_unused = |state: NodeState| state.phase == NodePhase::Done && state.uses == 0;
+            if self.known(node).is_some_and(is_unused) {
+                self.memory.last_worth = worth;
+                self.drop_result(node);
+            }
+        }
+    }
+
+    fn drop_result(&mut self, node: NodeId) {
+        let slot = self.slot(node);
+        slot.state.phase = NodePhase::Unknown;
+        let result = slot.result.take();
+        self.memory.held -= result.as_ref().map_or(0, Held::bytes);
+        self.discarded.extend(result);
+    }
+
+    /// Forgets a block with all its results.
+    pub(super) fn forget(&mut self, block: u32) {
+        let Some(state) = self.blocks.remove(&block) else { return };
+        for (_, NodeState { mut waiters, .. }) in state.known() {
+            while self.waiters.pop(&mut waiters).is_some() {}
+        }
+        let results = state.into_results();
+        self.memory.held -= results.iter().map(Held::bytes).sum::<u64>();
+        self.discarded.extend(results);
+    }
+}
