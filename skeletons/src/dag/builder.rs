@@ -22,6 +22,8 @@ use ultramarine_topology::Pe;
 pub struct Builder {
     block: Block,
     pes: u32,
+    /// How many blocks before this one it may use.
+    reach: u32,
     /// The places of the kinds, by the types of how they were made.
     kinds: HashMap<TypeId, u32>,
 }
@@ -33,7 +35,12 @@ struct Reductions;
 
 impl Builder {
     pub(super) fn new(number: u32, pes: u32) -> Self {
-        Builder { block: Block::new(number), pes, kinds: HashMap::new() }
+        Builder { block: Block::new(number), pes, reach: u32::MAX, kinds: HashMap::new() }
+    }
+
+    /// A block may use the one before only.
+    pub(super) fn of_stream(self) -> Self {
+        Builder { reach: 1, ..self }
     }
 
     pub(super) fn finish(self) -> Block {
@@ -214,10 +221,12 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// The block is not an earlier one.
+    /// The block is not an earlier one; or, in a stream, not the one before.
     pub fn node_of<T: Portable + Sync>(&self, block: u32, index: u32) -> Node<T> {
         let number = self.block();
         assert!(block < number, "block {number} uses nodes of earlier blocks only, not of {block}");
+        let is_near = number - block <= self.reach;
+        assert!(is_near, "block {number} of a stream uses nodes of the block before only");
         Node::new(NodeId { block, index })
     }
 

@@ -47,7 +47,8 @@ where
         let cx = cx.independent();
         let Dag { build, argument, options } = dag;
         let argument = Arc::new(argument);
-        let last = maker(build, argument.clone(), cx.pes())(options.extent.last_block())?;
+        let make = maker(build, argument.clone(), options.extent, cx.pes());
+        let last = make(options.extent.last_block())?;
         let digest = last.block.digest(&last.returned, Some(&options))?;
         // What the root begins can be joined by the next root, but not where a stream was.
         let is_joinable = cx.pe() == cx.root() && options.extent != Extent::Stream;
@@ -153,7 +154,7 @@ impl<F, A> Drop for Host<F, A> {
 }
 
 /// Builds blocks of a graph.
-fn maker<F, A, W>(build: F, argument: Arc<A>, pes: u32) -> BlockMaker
+fn maker<F, A, W>(build: F, argument: Arc<A>, extent: Extent, pes: u32) -> BlockMaker
 where
     F: Fn(&mut Builder, &A) -> W + Stateless,
     A: Portable + Sync,
@@ -161,6 +162,9 @@ where
 {
     Arc::new(move |number| {
         let mut builder = Builder::new(number, pes);
+        if extent == Extent::Stream {
+            builder = builder.of_stream();
+        }
         // Nothing of the builder's is seen after a panic.
         let built = catch_unwind(AssertUnwindSafe(|| build(&mut builder, &argument).ids()));
         let unbuilt = |panic| DagError::Unbuilt { block: number, message: message_of(panic) };
@@ -213,7 +217,7 @@ where
     }
 
     fn maker(&self, cx: &Context) -> BlockMaker {
-        maker(self.build, self.argument.clone(), cx.pes())
+        maker(self.build, self.argument.clone(), self.head.options.extent, cx.pes())
     }
 
     /// This PE takes part.

@@ -1,9 +1,11 @@
 //! Computes a graph on one thread, node after node: what it should compute on many.
 
+use super::block::Block;
 use super::builder::Builder;
 use super::error::DagError;
-use super::handles::Wanted;
+use super::handles::{NodeId, Wanted};
 use super::value::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Computes the wanted nodes of a graph on this thread, and those that they need. For tests, and
 /// for graphs that are small.
@@ -27,18 +29,56 @@ pub fn evaluate<A, W: Wanted>(
     build: impl FnOnce(&mut Builder, &A) -> W,
     argument: &A,
 ) -> Result<W::Results, DagError> {
-    let mut builder = Builder::new(0, 1);
-    let wanted = build(&mut builder, argument).ids();
-    let block = builder.finish();
-    let mut values: Vec<Option<Value>> = vec![None; block.len() as usize];
-    let is_needed = block.needed(&wanted);
-    for index in (0..block.len()).filter(|index| is_needed[*index as usize]) {
-        // Inputs have smaller numbers, and are needed, too.
-        let inputs: Option<Vec<Value>> =
-            block.inputs(index).map(|input| values[input.index as usize].clone()).collect();
-        let inputs = inputs.unwrap_or_else(|| unreachable!("inputs are computed before"));
-        values[index as usize] = Some(block.compute(index, &inputs)?);
+    let mut build = Some(build);
+    let build_once = |g: &mut Builder, argument: &A| {
+        let build = build.take().unwrap_or_else(|| unreachable!("there is one block"));
+        build(g, argument)
+    };
+    evaluate_blocks(build_once, argument, 1)
+}
+
+/// [Evaluates](evaluate) a graph that is built [in blocks](super::Dag::blocks).
+///
+/// # Errors
+///
+/// A node that is needed panicked, or there is no such node.
+///
+/// # Panics
+///
+/// There are no blocks.
+pub fn evaluate_blocks<A, W: Wanted>(
+    mut build: impl FnMut(&mut Builder, &A) -> W,
+    argument: &A,
+    blocks: u32,
+) -> Result<W::Results, DagError> {
+    assert!(blocks > 0, "a graph has at least one block");
+    let (mut all, mut wanted) = (Vec::new(), Vec::new());
+    for number in 0..blocks {
+        let mut builder = Builder::new(number, 1);
+        wanted = build(&mut builder, argument).ids();
+        all.push(builder.finish());
     }
-    let results = wanted.iter().filter_map(|node| values[node.index as usize].clone());
-    Ok(W::results(results.collect()))
+    // Inputs are in the same block, or in earlier ones.
+    let mut values: BTreeMap<NodeId, Value> = BTreeMap::new();
+    let mut needed = needed(&all, &wanted)?;
+    while let Some(node) = needed.pop_first() {
+        let block = &all[node.block as usize];
+        let inputs = block.inputs(node.index).map(|input| values[&input].clone());
+        let value = block.compute(node.index, &inputs.collect::<Vec<_>>())?;
+        values.insert(node, value);
+    }
+    Ok(W::results(wanted.iter().map(|node| values[node].clone()).collect()))
+}
+
+/// The nodes that the wanted ones need, and these themselves.
+fn needed(blocks: &[Block], wanted: &[NodeId]) -> Result<BTreeSet<NodeId>, DagError> {
+    let (mut needed, mut stack) = (BTreeSet::new(), wanted.to_vec());
+    while let Some(node) = stack.pop() {
+        let block = blocks.get(node.block as usize).filter(|block| node.index < block.len());
+        let block = block.ok_or(DagError::NoSuchNode { node })?;
+        if needed.insert(node) {
+            stack.extend(block.inputs(node.index));
+        }
+    }
+    Ok(needed)
 }

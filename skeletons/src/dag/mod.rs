@@ -44,7 +44,7 @@ pub use assignment::Assignment;
 pub use builder::Builder;
 pub use error::DagError;
 pub use handles::{Inputs, Node, NodeId, Wanted};
-pub use local::evaluate;
+pub use local::{evaluate, evaluate_blocks};
 pub use run::{Dag, dag};
 pub use stream::DagStream;
 

@@ -47,7 +47,7 @@ use ultramarine_topology::Pe;
 pub struct DagStream<F, A, W> {
     host: Host<F, A>,
     /// What the blocks have returned that are being computed, the first that is not over first.
-    ahead: VecDeque<Vec<NodeId>>,
+    ahead: VecDeque<Result<Vec<NodeId>, DagError>>,
     /// The first block that is not over.
     first: u32,
     /// The first that the others know of.
@@ -94,13 +94,15 @@ where
     ///
     /// There were 2^32 − 1 blocks.
     pub async fn next(&mut self) -> Result<W::Results, DagError> {
-        while (self.ahead.len() as u32) < self.window {
+        // What comes before a block that cannot be built can be computed all the same.
+        let can_go_on = |ahead: &VecDeque<_>| ahead.back().is_none_or(Result::is_ok);
+        while (self.ahead.len() as u32) < self.window && can_go_on(&self.ahead) {
             let number = self.first + self.ahead.len() as u32;
-            let returned = self.host.build(number)?;
-            self.host.want(&returned);
+            let returned = self.host.build(number);
+            returned.iter().for_each(|returned| self.host.want(returned));
             self.ahead.push_back(returned);
         }
-        let nodes = self.ahead.pop_front().unwrap_or_default();
+        let nodes = self.ahead.pop_front().unwrap_or(Ok(Vec::new()))?;
         let part = self.host.part.clone();
         let (id, told) = (self.host.id(), self.told);
         let values =

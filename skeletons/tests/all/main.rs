@@ -3,6 +3,7 @@
 
 mod common;
 mod dag;
+mod dag_extents;
 mod depth;
 mod divide;
 mod journal;

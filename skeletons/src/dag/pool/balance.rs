@@ -47,9 +47,9 @@ impl Balance {
         self.mean_ns = (former - former / 8 + cost_ns / 8).max(1);
     }
 
-    /// A PE has told its load.
+    /// A PE has told its load. It counts if it is a neighbour still: it may be dead.
     pub(super) fn note(&mut self, pe: Pe, load: u32) {
-        self.loads.insert(pe, load);
+        self.loads.entry(pe).and_modify(|known| *known = load);
     }
 
     /// The load to tell, if the neighbours should know it.
@@ -111,10 +111,11 @@ impl<S: Shape> Pool<S> {
         self.known(node).is_some_and(may) && self.shape.may_move(node)
     }
 
-    fn push(&mut self, node: NodeId, to: Pe) {
+    pub(super) fn push(&mut self, node: NodeId, to: Pe) {
         let state = &mut self.slot(node).state;
-        (state.phase, state.count) = (NodePhase::Asked, to.number());
-        let left = state.pushes_left - 1;
+        (state.phase, state.is_pushed) = (NodePhase::Asked, true);
+        state.count = to.number();
+        let left = state.pushes_left.saturating_sub(1);
         self.out.push_back(PoolEffect::Send(to, PoolMessage::Push(node, left)));
     }
 
@@ -122,8 +123,8 @@ impl<S: Shape> Pool<S> {
     pub(super) fn take_over(&mut self, node: NodeId, pushes_left: u8) {
         let state = &mut self.slot(node).state;
         if matches!(state.phase, NodePhase::Unknown | NodePhase::Asked) {
-            (state.phase, state.pushes_left) = (NodePhase::Queued, pushes_left);
-            self.queue.push_back(node);
+            state.pushes_left = pushes_left;
+            self.enqueue(node);
         }
     }
 }

@@ -264,7 +264,15 @@ impl<S: Shape> Pool<S> {
                 .filter(|(_, state)| state.phase == NodePhase::Asked && of(Pe::new(state.count)));
             asked.extend(nodes.map(|(index, _)| NodeId { block: *block, index }));
         }
-        asked.into_iter().for_each(|node| self.ask_for(node));
+        for node in asked {
+            let NodeState { is_pushed, count, .. } = self.slot(node).state;
+            match Pe::new(count) {
+                to if is_pushed && !self.dead.contains(&to) => self.push(node, to),
+                // It is this pool's again, whoever its owner is: that may wait for this pool.
+                _ if is_pushed && !self.is_over(node) => self.enqueue(node),
+                _ => self.ask_for(node),
+            }
+        }
     }
 
     /// Puts those of the wanted nodes into the queue that this PE owns.
@@ -274,10 +282,9 @@ impl<S: Shape> Pool<S> {
             if shape.owner(*node, &self.dead) == self.me && !self.lacks(*node) {
                 let state = &mut self.slot(*node).state;
                 if state.phase == NodePhase::Unknown {
-                    state.phase = NodePhase::Queued;
                     // Until the run is over.
                     state.uses += 1;
-                    self.queue.push_back(*node);
+                    self.enqueue(*node);
                 }
             }
         }
@@ -307,15 +314,21 @@ impl<S: Shape> Pool<S> {
         let owner = keeper.unwrap_or_else(|| self.shape.owner(node, &self.dead));
         if owner != self.me {
             let state = &mut self.slot(node).state;
-            (state.phase, state.count) = (NodePhase::Asked, owner.number());
+            (state.phase, state.is_pushed) = (NodePhase::Asked, false);
+            state.count = owner.number();
             self.out.push_back(PoolEffect::Send(owner, PoolMessage::Request(node)));
         } else if keeper.is_some() {
             let none = self.shape.no_such_node(node);
             self.settle(node, none);
         } else {
-            self.slot(node).state.phase = NodePhase::Queued;
-            self.queue.push_back(node);
+            self.enqueue(node);
         }
+    }
+
+    /// A node is to be computed here.
+    fn enqueue(&mut self, node: NodeId) {
+        self.slot(node).state.phase = NodePhase::Queued;
+        self.queue.push_back(node);
     }
 
     /// A result is there: those that wait for it get it.

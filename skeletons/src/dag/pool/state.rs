@@ -34,6 +34,8 @@ pub(super) struct NodeState {
     pub(super) phase: NodePhase,
     /// Whether the result is a copy of another PE's.
     pub(super) is_copy: bool,
+    /// Whether the PE that was asked is one to which the node was pushed, and not its owner.
+    pub(super) is_pushed: bool,
     /// How often the node may be pushed on.
     pub(super) pushes_left: u8,
     /// The number of times that nodes which are being computed here need the result.
@@ -69,6 +71,7 @@ impl<V> Slot<V> {
         let state = NodeState {
             phase: NodePhase::Unknown,
             is_copy: false,
+            is_pushed: false,
             pushes_left: PUSHES_MAX,
             uses: 0,
             count: 0,

@@ -48,6 +48,11 @@ impl<S: Shape> Pool<S> {
         self.stream.is_some_and(|stream| node.block + 1 < stream.first)
     }
 
+    /// Whether the node is of a block that is over.
+    pub(super) fn is_over(&self, node: NodeId) -> bool {
+        self.stream.is_some_and(|stream| node.block < stream.first)
+    }
+
     /// Who has the result of a node of a block that is over, if its owner is dead or this PE, which
     /// has dropped it.
     pub(super) fn keeper(&self, node: NodeId) -> Option<Pe> {

@@ -1,3 +1,4 @@
+use super::state::PUSHES_MAX;
 use super::*;
 use proptest::prelude::*;
 
@@ -105,6 +106,9 @@ struct World {
     /// How often each node was begun, and how often its result was sent to each PE.
     begun: Vec<u32>,
     sent: BTreeMap<(NodeId, Pe), u32>,
+    pushed: u64,
+    /// Whether nothing is computed.
+    is_frozen: bool,
 }
 
 /// Not a sender: computations, and news of deaths, come in any order.
@@ -126,6 +130,8 @@ impl World {
             coming: BTreeMap::new(),
             delivered: BTreeMap::new(),
             sent: BTreeMap::new(),
+            pushed: 0,
+            is_frozen: false,
         };
         for pe in (0..world.graph.pes).map(Pe::new) {
             let graph = graph.clone();
@@ -169,6 +175,7 @@ impl World {
         for effect in effects {
             match effect {
                 PoolEffect::Send(to, message) => {
+                    self.pushed += u64::from(matches!(message, PoolMessage::Push(..)));
                     if let PoolMessage::Result(node, _) = &message {
                         *self.sent.entry((*node, to)).or_default() += 1;
                     }
@@ -204,7 +211,9 @@ impl World {
     fn step(&mut self, choice: usize) -> bool {
         self.coming
             .retain(|(to, _), events| !events.is_empty() && self.pools[to.index()].is_some());
-        let Some(key) = self.coming.keys().nth(choice % self.coming.len().max(1)).copied() else {
+        let may = |(_, by): &&(Pe, u32)| !self.is_frozen || !(COMPUTED..DEATHS).contains(by);
+        let keys: Vec<(Pe, u32)> = self.coming.keys().filter(may).copied().collect();
+        let Some(key) = keys.get(choice % keys.len().max(1)).copied() else {
             return false;
         };
         let Some(event) = self.coming.get_mut(&key).and_then(VecDeque::pop_front) else {
@@ -289,6 +298,35 @@ proptest! {
             prop_assert_eq!(pool.memory.held(), results);
             // In the end no node waits, so that only wanted results are held beside.
             prop_assert!(results <= limit + 1, "{} of {}", results, limit);
+        }
+    }
+
+    /// Theorems 1 and 3: in the end all tokens are there; and if no node is begun or computed any
+    /// more, loads are balanced after a bounded number of pushes.
+    #[test]
+    fn tokens_come_back_and_pushes_come_to_rest(
+        graph in (1..60_usize, 2..6_u32).prop_flat_map(|(nodes, pes)| drawn(nodes, pes)),
+        tokens in 1..3_usize,
+        choices in prop::collection::vec(any::<usize>(), 1..50),
+        steps in 0..40_usize,
+    ) {
+        let last = graph.inputs.len() - 1;
+        let mut world = World::new(graph, tokens);
+        world.want(Pe::ROOT, node(last));
+        let mut choices = choices.iter().cycle();
+        for _ in 0..steps {
+            world.step(*choices.next().expect("there are choices"));
+        }
+        let pushed = world.pushed;
+        world.is_frozen = true;
+        while world.step(*choices.next().expect("there are choices")) {}
+        let bound = u64::from(PUSHES_MAX) * world.begun.len() as u64;
+        prop_assert!(world.pushed - pushed <= bound, "{} pushes", world.pushed - pushed);
+        world.is_frozen = false;
+        while world.step(*choices.next().expect("there are choices")) {}
+        prop_assert!(world.delivered.contains_key(&node(last)));
+        for pool in world.pools.iter().flatten() {
+            prop_assert_eq!(pool.tokens, tokens);
         }
     }
 
