@@ -10,7 +10,7 @@ use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
-use ultramarine_examples::{JobFlags, Report};
+use ultramarine_examples::{JobFlags, JournalFlags, Report};
 
 /// Multiply two whole numbers by Karatsuba's algorithm, as a graph.
 #[derive(Clone, Parser)]
@@ -26,6 +26,8 @@ struct Arguments {
     #[arg(long, value_name = "BITS", default_value_t = 4096, allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(8..))]
     threshold: u64,
+    #[command(flatten)]
+    journal: JournalFlags,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -43,8 +45,13 @@ fn split(number: &BigUint, at: u64) -> (BigUint, BigUint) {
     (high, low)
 }
 
-/// The node of a product.
-fn product(g: &mut Builder, x: BigUint, y: BigUint, threshold: u64) -> Node<BigUint> {
+/// The node of a product. A journal keeps those of this many levels.
+fn product(
+    g: &mut Builder,
+    (x, y): (BigUint, BigUint),
+    threshold: u64,
+    kept: u32,
+) -> Node<BigUint> {
     let bits = x.bits().max(y.bits());
     if bits <= threshold {
         return g.source(|(x, y): &(BigUint, BigUint)| x * y, (x, y));
@@ -52,17 +59,25 @@ fn product(g: &mut Builder, x: BigUint, y: BigUint, threshold: u64) -> Node<BigU
     let half = bits / 2;
     let ((high_x, low_x), (high_y, low_y)) = (split(&x, half), split(&y, half));
     let sums = (&high_x + &low_x, &high_y + &low_y);
-    let low = product(g, low_x, low_y, threshold);
-    let middle = product(g, sums.0, sums.1, threshold);
-    let high = product(g, high_x, high_y, threshold);
-    g.zip(
+    let below = kept.saturating_sub(1);
+    let low = product(g, (low_x, low_y), threshold, below);
+    let middle = product(g, sums, threshold, below);
+    let high = product(g, (high_x, high_y), threshold, below);
+    let product = g.zip(
         |half, (low, middle, high): (&BigUint, &BigUint, &BigUint)| {
             (high << (2 * half)) + ((middle - high - low) << *half) + low
         },
         half,
         (low, middle, high),
-    )
+    );
+    if kept > 0 {
+        g.keep(product);
+    }
+    product
 }
+
+/// The levels of products that a journal keeps: 121 of them.
+const KEPT: u32 = 5;
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
@@ -70,13 +85,14 @@ fn main() -> Result<()> {
 }
 
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { a, b, threshold, job } = arguments;
+    let Arguments { a, b, threshold, journal, job } = arguments;
     let cx = job.begin(cx)?;
     let build = |g: &mut Builder, (a, b, threshold): &(BigUint, BigUint, u64)| {
-        product(g, a.clone(), b.clone(), *threshold)
+        product(g, (a.clone(), b.clone()), *threshold, KEPT)
     };
     let start = Instant::now();
-    let work = dag(build, (a, b, threshold)).run(&cx);
+    let graph = dag(build, (a, b, threshold)).optional_journal(journal.file.as_ref());
+    let work = journal.set(graph).run(&cx);
     let product = job.progress(&cx, None, work).await?.to_string();
     Report::gather(&cx, "karatsuba", ("dag", &job), start, product).await?.print(&job)
 }

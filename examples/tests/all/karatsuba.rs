@@ -1,7 +1,8 @@
 //! `karatsuba` as its user sees it: its products are those of a library.
 
 use num_bigint::BigUint;
-use ultramarine_testkit::{Ended, alone, run};
+use std::process::Stdio;
+use ultramarine_testkit::{Ended, alone, eventually, folder, run};
 
 const KARATSUBA: &str = env!("CARGO_BIN_EXE_karatsuba");
 
@@ -35,6 +36,31 @@ fn products_are_right() {
             assert_eq!(report["skeleton"], "dag");
         }
     }
+}
+
+/// The process is killed, and not asked to end.
+#[test]
+fn a_product_that_is_killed_goes_on_where_it_was() {
+    let file = folder!("killed").join("product");
+    let factor = number(30_000);
+    let multiply = || {
+        let mut command = alone(KARATSUBA, "--threshold 64 --pes 2 --threads 1 --json --journal");
+        command.arg(&file).args([&factor, &factor]);
+        command
+    };
+    let mut job = multiply().stdout(Stdio::null()).spawn().expect("it can be started");
+    let length = || file.metadata().map_or(0, |metadata| metadata.len());
+    eventually("there are some products", || length() > 20_000);
+    job.kill().expect("it is a child");
+    let status = job.wait().expect("it is a child");
+    assert_eq!(status.code(), None, "it was killed before its end");
+    let found = length();
+    let report = run(multiply().arg("--journal-required")).report();
+    assert_eq!(report["result"], expected(&factor, &factor));
+    assert!(length() > found, "it goes on in the same file");
+    let mut other = alone(KARATSUBA, "--threshold 128 --journal");
+    let ended = run(other.arg(&file).args([&factor, &factor]));
+    ended.fails_with("belongs to something else");
 }
 
 #[test]

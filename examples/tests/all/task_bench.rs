@@ -18,6 +18,10 @@ fn each_skeleton_computes_the_same() {
             assert_eq!(result("--pes 3 --threads 1"), sequential, "{pattern} {width} {steps}");
             assert_eq!(result("--pes 2 --threads 2 --lane tcp"), sequential, "{pattern}");
             assert_eq!(result("--skeleton rayon"), sequential, "{pattern}");
+            for skeleton in ["blocks", "stream"] {
+                let flags = format!("--skeleton {skeleton} --pes 3 --threads 1 --block-steps 4");
+                assert_eq!(result(&flags), sequential, "{skeleton} {pattern}");
+            }
         }
     }
 }
@@ -33,6 +37,22 @@ fn a_grid_without_points_is_refused() {
 mod mpi {
     use super::*;
     use crate::common::launched;
+
+    #[test]
+    fn blocks_and_streams_end_though_processes_die() {
+        for skeleton in ["dag", "blocks", "stream"] {
+            let flags = |more: &str| {
+                let grid = "--width 16 --steps 1500 --iterations 400 --block-steps 10";
+                format!("{grid} --json {more}")
+            };
+            let expected = run(&mut alone(TASK_BENCH, &flags("--skeleton sequential"))).report();
+            for at in ["0.1", "0.05,0.2,0.4"] {
+                let flags = flags(&format!("--skeleton {skeleton} --kill-at {at}"));
+                let Some(mut command) = launched(TASK_BENCH, 4, &flags) else { return };
+                assert_eq!(run(&mut command).report()["result"], expected["result"], "{flags}");
+            }
+        }
+    }
 
     #[test]
     fn mpi_by_hand_computes_the_same() {

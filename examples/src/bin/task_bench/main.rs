@@ -1,10 +1,13 @@
 //! Task Bench: a grid of points, each computed from some points of the step before, as a graph with
 //! a node for each (Slaughter et al., *Task Bench*, SC20). It measures how small tasks may be.
 //!
-//! [`pattern`] has what is computed.
+//! [`pattern`] has what is computed, [`blocks`] the graph in blocks.
 
+mod blocks;
 mod pattern;
 
+use blocks::Blocks;
+use clap::builder::RangedI64ValueParser;
 use clap::{Parser, ValueEnum};
 use pattern::{Grid, compute};
 use rayon::prelude::*;
@@ -24,6 +27,10 @@ struct Arguments {
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::Dag)]
     skeleton: Skeleton,
+    /// Steps in a block of the graph, for `blocks` and `stream`.
+    #[arg(long, value_name = "N", default_value_t = 10, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<u32>::new().range(1..=1_000_000))]
+    block_steps: u32,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -32,6 +39,10 @@ struct Arguments {
 enum Skeleton {
     /// A graph with a node for each point of each step.
     Dag,
+    /// The same graph in blocks, each built by the PE that computes it.
+    Blocks,
+    /// The same blocks as an endless graph, of which the program takes as many as it needs.
+    Stream,
     /// Each step in parallel by rayon, on the root.
     Rayon,
     /// On one thread of the root.
@@ -87,13 +98,28 @@ fn by_steps(grid: &Grid, row: impl Fn(u32, &(dyn Fn(u32) -> u64 + Sync)) -> Vec<
 }
 
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { grid, skeleton, job } = arguments;
+    let Arguments { grid, skeleton, block_steps: steps, job } = arguments;
+    let blocks = Blocks { grid, steps };
     let cx = job.begin(cx)?;
     // The PEs connect when they first speak to each other.
     dag(build, Grid { steps: 4, iterations: 0, ..grid }).run(&cx).await?;
     let start = Instant::now();
     let result = match skeleton {
         Skeleton::Dag => job.progress(&cx, None, dag(build, grid).run(&cx)).await?,
+        Skeleton::Blocks => {
+            let row = dag(blocks::build, blocks).blocks(blocks.count()).run(&cx);
+            sum(job.progress(&cx, None, row).await?.into_iter())
+        }
+        Skeleton::Stream => {
+            let last = async {
+                let mut stream = dag(blocks::build, blocks).stream(&cx)?;
+                for _ in 1..blocks.count() {
+                    stream.next().await?;
+                }
+                stream.next().await
+            };
+            sum(job.progress(&cx, None, last).await?.into_iter())
+        }
         Skeleton::Rayon => {
             let rayon = |grid: Grid| {
                 by_steps(&grid, |width, point| (0..width).into_par_iter().map(point).collect())
