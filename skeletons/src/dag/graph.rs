@@ -63,17 +63,18 @@ pub(super) type Outcome = Result<Value, Arc<DagError>>;
 #[derive(Clone)]
 pub(super) struct Weighed {
     pub(super) outcome: Outcome,
-    bytes: u64,
-    cost_ns: u64,
+    /// As 32 bits: each node has one, and few digits do.
+    bytes: f32,
+    cost_ns: f32,
 }
 
 impl Held for Weighed {
     fn bytes(&self) -> u64 {
-        self.bytes
+        self.bytes as u64
     }
 
     fn cost_ns(&self) -> u64 {
-        self.cost_ns
+        self.cost_ns as u64
     }
 }
 
@@ -152,18 +153,18 @@ impl Graph {
             Ok(value) if self.options.memory < u64::MAX => value.clone().memory(),
             _ => 0,
         };
-        Weighed { outcome, bytes, cost_ns }
+        Weighed { outcome, bytes: bytes as f32, cost_ns: cost_ns as f32 }
     }
 
     /// The same, for a node that was computed here. A result that is larger than the limit is an
     /// error.
     pub(super) fn computed(&self, node: NodeId, name: &str, result: Weighed) -> Weighed {
-        let (bytes, limit) = (result.bytes, self.options.memory);
+        let (bytes, limit) = (result.bytes(), self.options.memory);
         if bytes <= limit {
             return result;
         }
         let error = DagError::TooLarge { node, name: name.to_owned(), bytes, limit };
-        Weighed { outcome: Err(Arc::new(error)), bytes: 0, ..result }
+        Weighed { outcome: Err(Arc::new(error)), bytes: 0.0, ..result }
     }
 }
 
@@ -191,6 +192,6 @@ impl Shape for Graph {
     }
 
     fn no_such_node(&self, node: NodeId) -> Weighed {
-        Weighed { outcome: Err(Arc::new(DagError::NoSuchNode { node })), bytes: 0, cost_ns: 0 }
+        Weighed { outcome: Err(Arc::new(DagError::NoSuchNode { node })), bytes: 0.0, cost_ns: 0.0 }
     }
 }

@@ -1,14 +1,15 @@
 //! What a pool knows of the nodes of a block.
 
 use super::waiters::WaiterLists;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a pool knows of a block.
+/// What a pool knows of a block. Only nodes that it deals with take more than four bytes.
 pub(super) struct BlockState<B, V> {
     /// The block, once this PE has it.
     pub(super) shape: Option<Arc<B>>,
-    slots: Slots<V>,
+    places: Places,
+    slots: Vec<Slot<V>>,
     /// Nodes that are to be begun once the block is there. If there are any, it is being built.
     pub(super) parked: Vec<u32>,
     /// How many readers of each result are known that do not have it yet; empty if that is not
@@ -16,11 +17,15 @@ pub(super) struct BlockState<B, V> {
     pub(super) readers: Vec<u32>,
 }
 
-enum Slots<V> {
-    /// Of a block that others own, a PE knows the nodes that it has asked for.
-    Some(HashMap<u32, Slot<V>>),
-    All(Vec<Slot<V>>),
+/// Where the slot of a node is.
+enum Places {
+    /// Of a block that is not here.
+    Of(BTreeMap<u32, u32>),
+    /// Of all nodes; [`NONE`] for those that have no slot.
+    All(Vec<u32>),
 }
+
+const NONE: u32 = u32::MAX;
 
 /// What a pool knows of a node, and its result, if that is there.
 pub(super) struct Slot<V> {
@@ -84,70 +89,69 @@ impl<V> Slot<V> {
 impl<B, V> BlockState<B, V> {
     /// A block that is not built here.
     pub(super) fn unbuilt() -> Self {
-        let slots = Slots::Some(HashMap::new());
-        BlockState { shape: None, slots, parked: Vec::new(), readers: Vec::new() }
+        let (shape, places) = (None, Places::Of(BTreeMap::new()));
+        BlockState { shape, places, slots: Vec::new(), parked: Vec::new(), readers: Vec::new() }
     }
 
     /// The block is there, and has this number of nodes. What was known of others is forgotten.
     pub(super) fn build(&mut self, shape: Arc<B>, nodes: u32, readers: Vec<u32>) {
-        let mut slots: Vec<Slot<V>> = (0..nodes).map(|_| Slot::unknown()).collect();
-        if let Slots::Some(known) = &mut self.slots {
-            for (index, slot) in known.drain() {
-                if let Some(place) = slots.get_mut(index as usize) {
-                    *place = slot;
-                }
+        let mut all = vec![NONE; nodes as usize];
+        if let Places::Of(places) = &self.places {
+            for (index, place) in places.range(..nodes) {
+                all[*index as usize] = *place;
             }
         }
-        (self.shape, self.slots, self.readers) = (Some(shape), Slots::All(slots), readers);
+        (self.shape, self.places, self.readers) = (Some(shape), Places::All(all), readers);
     }
 
     /// Whether the block is known to have no such node.
     pub(super) fn lacks(&self, index: u32) -> bool {
-        matches!(&self.slots, Slots::All(slots) if index as usize >= slots.len())
+        matches!(&self.places, Places::All(places) if index as usize >= places.len())
     }
 
+    /// What is known of a node, which [is there](Self::lacks).
     pub(super) fn slot(&mut self, index: u32) -> &mut Slot<V> {
-        match &mut self.slots {
-            Slots::All(slots) => &mut slots[index as usize],
-            Slots::Some(slots) => slots.entry(index).or_insert_with(Slot::unknown),
+        // A block has at most 2^31 nodes.
+        let next = self.slots.len() as u32;
+        let place = match &mut self.places {
+            Places::All(places) => &mut places[index as usize],
+            Places::Of(places) => places.entry(index).or_insert(NONE),
+        };
+        if *place == NONE {
+            *place = next;
+            self.slots.push(Slot::unknown());
         }
+        &mut self.slots[*place as usize]
     }
 
-    /// What is known of a node.
+    fn find(&self, index: u32) -> Option<&Slot<V>> {
+        let place = match &self.places {
+            Places::All(places) => places.get(index as usize),
+            Places::Of(places) => places.get(&index),
+        };
+        self.slots.get(*place? as usize)
+    }
+
+    /// What is known of a node, if anything is.
     pub(super) fn state(&self, index: u32) -> Option<NodeState> {
-        match &self.slots {
-            Slots::All(slots) => slots.get(index as usize).map(|slot| slot.state),
-            Slots::Some(slots) => slots.get(&index).map(|slot| slot.state),
-        }
+        self.find(index).map(|slot| slot.state)
     }
 
     pub(super) fn result(&self, index: u32) -> Option<&V> {
-        match &self.slots {
-            Slots::All(slots) => slots.get(index as usize)?.result.as_ref(),
-            Slots::Some(slots) => slots.get(&index)?.result.as_ref(),
-        }
+        self.find(index)?.result.as_ref()
     }
 
     /// All nodes of which something is known, in order.
     pub(super) fn known(&self) -> Vec<(u32, NodeState)> {
-        match &self.slots {
-            Slots::All(slots) => {
-                (0..).zip(slots).map(|(index, slot)| (index, slot.state)).collect()
-            }
-            Slots::Some(slots) => {
-                let mut known: Vec<_> =
-                    slots.iter().map(|(index, slot)| (*index, slot.state)).collect();
-                known.sort_unstable_by_key(|(index, _)| *index);
-                known
-            }
+        let known = |index| Some((index, self.state(index)?));
+        match &self.places {
+            Places::All(places) => (0..places.len() as u32).filter_map(known).collect(),
+            Places::Of(places) => places.keys().copied().filter_map(known).collect(),
         }
     }
 
     /// Takes all results.
     pub(super) fn into_results(self) -> Vec<V> {
-        match self.slots {
-            Slots::All(slots) => slots.into_iter().filter_map(|slot| slot.result).collect(),
-            Slots::Some(slots) => slots.into_values().filter_map(|slot| slot.result).collect(),
-        }
+        self.slots.into_iter().filter_map(|slot| slot.result).collect()
     }
 }
