@@ -21,7 +21,7 @@ pub(crate) enum LaneChoice {
 pub(crate) struct Program {
     pub(crate) name: &'static str,
     flags: &'static str,
-    /// Lazy, and eager where there is such a thing.
+    /// Lazy, and eager where there is such a thing. A program without a choice has one without a name.
     skeletons: &'static [&'static str],
     /// Of about this many tasks some may be lost and have to be run again.
     pub(crate) tasks: u64,
@@ -108,10 +108,11 @@ const QUADRATURE: Program = Program {
 };
 /// The programs on graphs, whose results are lost with the PEs that hold them, and computed again.
 const GRAPH: &[&str] = &["dag"];
+const ONLY: &[&str] = &[""];
 const KARATSUBA: Program = Program {
     name: "karatsuba",
     flags: "--threshold 256",
-    skeletons: GRAPH,
+    skeletons: ONLY,
     tasks: 265_000,
     input: Input::Numbers(100_000),
     answer: Answer::Product(100_000),
@@ -137,7 +138,7 @@ const WAVEFRONT: Program = Program {
 const WORDCOUNT: Program = Program {
     name: "wordcount",
     flags: "--part-kib 64",
-    skeletons: GRAPH,
+    skeletons: ONLY,
     tasks: 320,
     input: Input::Words(4_000_000),
     answer: Answer::Is("4000000"),
@@ -191,8 +192,10 @@ impl Configuration {
     /// The program's arguments.
     pub(crate) fn arguments(&self) -> Vec<&'static str> {
         let mut words: Vec<_> = self.program.flags.split(' ').collect();
-        words.extend(["--threads", "1", "--lane", self.lane, "--skeleton", self.skeleton]);
-        words.extend(["--supervised", "--json"]);
+        words.extend(["--threads", "1", "--lane", self.lane, "--supervised", "--json"]);
+        if !self.skeleton.is_empty() {
+            words.extend(["--skeleton", self.skeleton]);
+        }
         words
     }
 }
