@@ -25,6 +25,8 @@ fn the_factor_is_exact_and_has_the_same_bits_everywhere() {
             "--pes 3 --threads 1",
             "--pes 2 --threads 2",
             "--pes 4 --threads 1 --lane tcp",
+            "--pes 3 --threads 1 --assignment levels",
+            "--pes 4 --threads 1 --assignment cyclic",
             "--pes 1 --threads 1 --skeleton rayon",
             "--pes 1 --threads 2 --skeleton rayon",
         ] {

@@ -13,7 +13,7 @@ use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
-use ultramarine_examples::{JobFlags, Report, name_of};
+use ultramarine_examples::{AssignmentChoice, JobFlags, Report, name_of};
 
 /// Compute a grid of points step by step, each from some of the step before.
 #[derive(Clone, Parser)]
@@ -24,6 +24,9 @@ struct Arguments {
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::Dag)]
     skeleton: Skeleton,
+    /// Which PE computes which node of the graph.
+    #[arg(long, value_enum, default_value_t = AssignmentChoice::Levels)]
+    assignment: AssignmentChoice,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -44,14 +47,21 @@ fn main() -> Result<()> {
 }
 
 /// The graph: a node for each point of each step. What is wanted is the sum of those that no other
-/// needs.
-fn build(g: &mut Builder, grid: &Grid) -> Node<u64> {
+/// needs. If the points are placed, each PE has the same ones at all steps.
+fn build(g: &mut Builder, (grid, assignment): &(Grid, AssignmentChoice)) -> Node<u64> {
     let first = |(point, iterations): &(u32, u32)| compute(*point, *iterations, iter::empty());
     let later = |(point, iterations): &(u32, u32), inputs: &[&u64]| {
         compute(*point, *iterations, inputs.iter().map(|input| **input))
     };
+    let pes = u64::from(g.pes());
+    let place = |g: &mut Builder, row: &[Node<u64>]| {
+        for (point, node) in (0..).zip(row) {
+            assignment.place(g, *node, (point * pes / u64::from(grid.width)) as u32);
+        }
+    };
     let points = |step| (0..grid.width_at(step)).map(|point| (point, grid.iterations));
     let mut row: Vec<_> = points(0).map(|own| g.source(first, own)).collect();
+    place(g, &row);
     let mut ends = Vec::new();
     for step in 1..grid.steps {
         ends.extend(grid.unread(step).into_iter().map(|point| row[point as usize]));
@@ -60,6 +70,7 @@ fn build(g: &mut Builder, grid: &Grid) -> Node<u64> {
             g.reduce(later, own, inputs)
         };
         row = points(step).map(node).collect();
+        place(g, &row);
     }
     ends.extend(row);
     g.reduce(|(), ends: &[&u64]| sum(ends.iter().map(|point| **point)), (), ends)
@@ -87,13 +98,16 @@ fn by_steps(grid: &Grid, row: impl Fn(u32, &(dyn Fn(u32) -> u64 + Sync)) -> Vec<
 }
 
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { grid, skeleton, job } = arguments;
+    let Arguments { grid, skeleton, assignment, job } = arguments;
     let cx = job.begin(cx)?;
     // The PEs connect when they first speak to each other.
-    dag(build, Grid { steps: 4, iterations: 0, ..grid }).run(&cx).await?;
+    dag(build, (Grid { steps: 4, iterations: 0, ..grid }, assignment)).run(&cx).await?;
     let start = Instant::now();
     let result = match skeleton {
-        Skeleton::Dag => job.progress(&cx, None, dag(build, grid).run(&cx)).await?,
+        Skeleton::Dag => {
+            let graph = dag(build, (grid, assignment)).assignment(assignment.rule());
+            job.progress(&cx, None, graph.run(&cx)).await?
+        }
         Skeleton::Rayon => {
             let rayon = |grid: Grid| {
                 by_steps(&grid, |width, point| (0..width).into_par_iter().map(point).collect())
