@@ -1,5 +1,5 @@
 //! The flags `--journal`, `--journal-required` and `--journal-copies`, and the skeletons with the
-//! journal that they ask for. The examples `stencil` and `cholesky_tiles` have none, since their
+//! journal that they ask for. The examples `stencil` and those on graphs have none, since their
 //! tasks depend on each other and leave their results on the PEs; `sweep` has none, since it writes
 //! each result to a file itself.
 

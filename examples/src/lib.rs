@@ -2,6 +2,7 @@
 //! and the report at the end.
 #![forbid(unsafe_code)]
 
+mod assignment;
 mod divide_skeleton;
 mod input;
 mod journal;
@@ -12,6 +13,7 @@ mod recording;
 mod report;
 mod splitting;
 
+pub use assignment::AssignmentChoice;
 pub use divide_skeleton::{DivideSkeleton, Solvers};
 pub use input::read_text;
 pub use journal::JournalFlags;

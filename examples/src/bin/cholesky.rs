@@ -14,7 +14,7 @@ use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
 use ultramarine::{Error, Result};
-use ultramarine_examples::{JobFlags, Report, name_of, random};
+use ultramarine_examples::{AssignmentChoice, JobFlags, Report, name_of, random};
 
 /// Compute the Cholesky factor of a symmetric matrix, tile by tile, as a graph.
 #[derive(Clone, Parser)]
@@ -25,6 +25,9 @@ struct Arguments {
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::Dag)]
     skeleton: Skeleton,
+    /// Which PE computes which node of the graph.
+    #[arg(long, value_enum, default_value_t = AssignmentChoice::Placed)]
+    assignment: AssignmentChoice,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -201,26 +204,30 @@ fn owner(pes: u32, (row, column): Place) -> u32 {
     ((row % p) * q + column % q) as u32
 }
 
+/// A matrix, and which PE computes which node.
+type Input = (Matrix, AssignmentChoice);
+
 /// The tiles of the factor, as nodes.
-fn factor_nodes(g: &mut Builder, matrix: Matrix) -> Vec<Vec<Node<Tile>>> {
+fn factor_nodes(g: &mut Builder, (matrix, assignment): Input) -> Vec<Vec<Node<Tile>>> {
     let (pes, tiles) = (g.pes(), matrix.tiles());
+    let place = |g: &mut Builder, node, at| assignment.place(g, node, owner(pes, at));
     let mut nodes: Vec<Vec<Node<Tile>>> = Vec::new();
     for row in 0..tiles {
         let make = |place: &(Matrix, Place)| place.0.tile(place.1);
         let places = (0..=row).map(|column| (row, column));
         nodes.push(places.map(|place| g.source(make, (matrix, place))).collect());
-        (0..=row).for_each(|column| g.place(nodes[row][column], owner(pes, (row, column))));
+        (0..=row).for_each(|column| place(g, nodes[row][column], (row, column)));
     }
     for k in 0..tiles {
         nodes[k][k] = g.map(|(), tile: &Tile| factored(tile), (), nodes[k][k]);
-        g.place(nodes[k][k], owner(pes, (k, k)));
+        place(g, nodes[k][k], (k, k));
         for row in k + 1..tiles {
             nodes[row][k] = g.zip(
                 |(), (tile, diagonal): (&Tile, &Tile)| solved(tile, diagonal),
                 (),
                 (nodes[row][k], nodes[k][k]),
             );
-            g.place(nodes[row][k], owner(pes, (row, k)));
+            place(g, nodes[row][k], (row, k));
         }
         for row in k + 1..tiles {
             for column in k + 1..=row {
@@ -229,7 +236,7 @@ fn factor_nodes(g: &mut Builder, matrix: Matrix) -> Vec<Vec<Node<Tile>>> {
                     (),
                     (nodes[row][column], nodes[row][k], nodes[column][k]),
                 );
-                g.place(nodes[row][column], owner(pes, (row, column)));
+                place(g, nodes[row][column], (row, column));
             }
         }
     }
@@ -237,9 +244,10 @@ fn factor_nodes(g: &mut Builder, matrix: Matrix) -> Vec<Vec<Node<Tile>>> {
 }
 
 /// The graph: the factor, and its residual, which is wanted.
-fn build(g: &mut Builder, matrix: &Matrix) -> Node<f64> {
-    let factor = factor_nodes(g, *matrix);
+fn build(g: &mut Builder, (matrix, assignment): &Input) -> Node<f64> {
+    let factor = factor_nodes(g, (*matrix, *assignment));
     let (pes, tiles) = (g.pes(), matrix.tiles());
+    let place = |g: &mut Builder, node, at| assignment.place(g, node, owner(pes, at));
     let add = |(): &(), parts: &[&Vec<f64>]| sum(parts);
     let mut transposed = Vec::new();
     for column in 0..tiles {
@@ -249,7 +257,7 @@ fn build(g: &mut Builder, matrix: &Matrix) -> Node<f64> {
                 times(view(tile).t(), &matrix.x(*row))
             };
             parts.push(g.map(times, (*matrix, row), factor[row][column]));
-            g.place(parts[row - column], owner(pes, (row, column)));
+            place(g, parts[row - column], (row, column));
         }
         transposed.push(g.reduce(add, (), parts));
     }
@@ -259,7 +267,7 @@ fn build(g: &mut Builder, matrix: &Matrix) -> Node<f64> {
         for (column, (tile, x)) in nodes.iter().zip(&transposed).enumerate() {
             let times = |(): &(), (tile, x): (&Tile, &Vec<f64>)| times(view(tile), x);
             parts.push(g.zip(times, (), (*tile, *x)));
-            g.place(parts[column], owner(pes, (row, column)));
+            place(g, parts[column], (row, column));
         }
         let own = g.reduce(add, (), parts);
         let squares =
@@ -310,7 +318,7 @@ fn main() -> Result<()> {
 }
 
 async fn cholesky(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { matrix, skeleton, job } = arguments;
+    let Arguments { matrix, skeleton, assignment, job } = arguments;
     if !matrix.size.is_multiple_of(matrix.tile) {
         let Matrix { size, tile, .. } = matrix;
         return Err(Error::other(format!("--size {size} is no multiple of --tile {tile}")));
@@ -318,7 +326,10 @@ async fn cholesky(cx: Context, arguments: Arguments) -> Result<()> {
     let cx = job.begin(cx)?;
     let start = Instant::now();
     let residual = match skeleton {
-        Skeleton::Dag => job.progress(&cx, None, dag(build, matrix).run(&cx)).await?,
+        Skeleton::Dag => {
+            let graph = dag(build, (matrix, assignment)).assignment(assignment.rule());
+            job.progress(&cx, None, graph.run(&cx)).await?
+        }
         Skeleton::Rayon => {
             cx.spawn_fn(Distance::ZERO, |matrix: Matrix| by_rayon(&matrix), matrix).await?
         }

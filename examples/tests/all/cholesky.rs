@@ -1,34 +1,54 @@
-//! `cholesky` as its user sees it: the factor is exact, wherever it is computed.
+//! `cholesky` as its user sees it: the factor is exact, and the same wherever it is computed.
 
-use ultramarine_testkit::{Ended, alone, run};
+use serde_json::Value;
+use ultramarine_testkit::{alone, run};
 
 const CHOLESKY: &str = env!("CARGO_BIN_EXE_cholesky");
 
-fn factor(flags: &str) -> Ended {
-    run(&mut alone(CHOLESKY, &format!("{flags} --json")))
+/// The residual of a matrix, whose factor is computed with these flags.
+fn residual(flags: &str) -> Value {
+    run(&mut alone(CHOLESKY, &format!("{flags} --json"))).report()["result"].clone()
 }
 
-fn residual(ended: &Ended) -> f64 {
-    ended.report()["result"].as_f64().expect("it is a number")
+/// The residual of a matrix, computed on one PE.
+fn expected(matrix: &str) -> Value {
+    let expected = residual(&format!("{matrix} --pes 1 --threads 1"));
+    assert!(expected.as_f64().is_some_and(|residual| residual < 1e-13), "{matrix}: {expected}");
+    expected
 }
 
 #[test]
-fn the_factor_is_exact() {
+fn the_factor_is_exact_and_has_the_same_bits_everywhere() {
     for matrix in ["--size 1 --tile 1", "--size 60 --tile 10", "--size 192 --tile 64 --seed 7"] {
-        let expected = residual(&factor(&format!("{matrix} --pes 1")));
-        assert!(expected < 1e-13, "{matrix}: {expected}");
-        for flags in ["--pes 3 --threads 1", "--pes 4 --threads 1 --lane tcp", "--skeleton rayon"] {
-            let found = residual(&factor(&format!("{matrix} {flags}")));
-            assert!((found - expected).abs() < f64::EPSILON, "{matrix} {flags}: {found}");
+        let expected = expected(matrix);
+        for flags in [
+            "--pes 3 --threads 1",
+            "--pes 2 --threads 2",
+            "--pes 4 --threads 1 --lane tcp",
+            "--pes 3 --threads 1 --assignment levels",
+            "--pes 4 --threads 1 --assignment cyclic",
+            "--pes 1 --threads 1 --skeleton rayon",
+            "--pes 1 --threads 2 --skeleton rayon",
+        ] {
+            assert_eq!(residual(&format!("{matrix} {flags}")), expected, "{matrix} {flags}");
         }
     }
+    let other = expected("--size 192 --tile 64 --seed 8");
+    assert_ne!(other, expected("--size 192 --tile 64 --seed 7"));
 }
 
 #[test]
-fn a_matrix_that_tiles_do_not_fill_is_refused() {
-    factor("--size 100 --tile 64").fails_with("--size 100 is no multiple of --tile 64");
-    factor("--tile 0").fails_with("0 is not in 1..=4096");
-    factor("--size 0").fails_with("0 is not in 1..=100000");
+fn flags_that_cannot_be_are_refused() {
+    for (flags, text) in [
+        ("--size 100 --tile 64", "--size 100 is no multiple of --tile 64"),
+        ("--size 8 --tile 16", "--size 8 is no multiple of --tile 16"),
+        ("--tile 0", "0 is not in 1..=4096"),
+        ("--size 0", "0 is not in 1..=100000"),
+        ("--size -4", "-4 is not in 1..=100000"),
+        ("--skeleton map", "'--skeleton <SKELETON>'"),
+    ] {
+        run(&mut alone(CHOLESKY, flags)).fails_with(text);
+    }
 }
 
 #[cfg(feature = "mpi")]
@@ -37,12 +57,31 @@ mod mpi {
     use crate::common::launched;
 
     #[test]
-    fn the_factor_is_exact_though_processes_die() {
-        for at in ["0.05", "0.05,0.2", "0.1,0.2,0.3"] {
-            let flags = format!("--size 768 --tile 64 --threads 1 --json --kill-at {at}");
+    fn any_number_of_ranks_comes_to_the_same_bits() {
+        let matrix = "--size 512 --tile 64";
+        let expected = expected(matrix);
+        for ranks in 1..=4 {
+            for lane in ["mpi", "tcp"] {
+                let flags = format!("{matrix} --lane {lane} --json");
+                let Some(mut command) = launched(CHOLESKY, ranks, &flags) else { return };
+                assert_eq!(run(&mut command).report()["result"], expected, "{ranks} {flags}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_factor_has_the_same_bits_though_processes_die() {
+        // It takes long enough for all to die in it.
+        let matrix = "--size 2048 --tile 128";
+        let expected = expected(matrix);
+        for (lane, moments, deaths) in
+            [("mpi", "0.1", 1), ("mpi", "0.1,0.3", 2), ("tcp", "0.05,0.06,0.4", 3)]
+        {
+            let flags = format!("{matrix} --lane {lane} --json --kill-at {moments}");
             let Some(mut command) = launched(CHOLESKY, 4, &flags) else { return };
-            let found = residual(&run(&mut command));
-            assert!(found < 1e-13, "{at}: {found}");
+            let ended = run(&mut command);
+            assert_eq!(ended.report()["result"], expected, "{flags}");
+            assert_eq!(ended.err.matches("kills itself").count(), deaths, "{flags}: {}", ended.err);
         }
     }
 }

@@ -5,7 +5,6 @@
 //! those that it looks at.
 
 mod cholesky;
-mod cholesky_tiles;
 mod common;
 mod faults;
 mod fibonacci;

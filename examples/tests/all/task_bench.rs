@@ -15,7 +15,10 @@ fn each_skeleton_computes_the_same() {
                 run(&mut alone(TASK_BENCH, &flags)).report()["result"].clone()
             };
             let sequential = result("--skeleton sequential");
-            assert_eq!(result("--pes 3 --threads 1"), sequential, "{pattern} {width} {steps}");
+            for assignment in ["levels", "cyclic", "placed"] {
+                let found = result(&format!("--pes 3 --threads 1 --assignment {assignment}"));
+                assert_eq!(found, sequential, "{pattern} {width} {steps} {assignment}");
+            }
             assert_eq!(result("--pes 2 --threads 2 --lane tcp"), sequential, "{pattern}");
             assert_eq!(result("--skeleton rayon"), sequential, "{pattern}");
             for skeleton in ["blocks", "stream"] {

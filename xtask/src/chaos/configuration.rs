@@ -4,7 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
 
+use super::input::{Answer, Input};
 use crate::mpi::Mpi;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -14,34 +16,17 @@ pub(crate) enum LaneChoice {
     All,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(crate) enum ProgramChoice {
-    SumEuler,
-    Liouville,
-    Queens,
-    Uts,
-    MergeSort,
-    Sweep,
-    Stencil,
-    Knapsack,
-    Quadrature,
-    CholeskyTiles,
-    TaskBench,
-    All,
-}
-
 /// A computation with a known result, of about a second on one core or two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) name: &'static str,
     flags: &'static str,
-    /// Lazy, and eager where there is such a thing.
+    /// Lazy, and eager where there is such a thing. A program without a choice has one without a name.
     skeletons: &'static [&'static str],
     /// Of about this many tasks some may be lost and have to be run again.
     pub(crate) tasks: u64,
-    /// As JSON.
-    pub(crate) result: &'static str,
+    pub(crate) input: Input,
+    pub(crate) answer: Answer,
 }
 
 const MAPS: &[&str] = &["par-map", "push-map"];
@@ -50,28 +35,32 @@ pub(crate) const SUM_EULER: Program = Program {
     flags: "--upto 10000 --tasks 300",
     skeletons: MAPS,
     tasks: 300,
-    result: "30397486",
+    input: Input::Nothing,
+    answer: Answer::Is("30397486"),
 };
 const LIOUVILLE: Program = Program {
     name: "liouville",
     flags: "--upto 100000000 --tasks 200",
     skeletons: MAPS,
     tasks: 200,
-    result: "-3884",
+    input: Input::Nothing,
+    answer: Answer::Is("-3884"),
 };
 const QUEENS: Program = Program {
     name: "queens",
     flags: "--board 15",
     skeletons: &["par-divide-and-conquer", "push-divide-and-conquer"],
     tasks: 100,
-    result: "2279184",
+    input: Input::Nothing,
+    answer: Answer::Is("2279184"),
 };
 const UTS: Program = Program {
     name: "uts",
     flags: "-t 1 -a 3 -d 11 -b 4 -r 19",
     skeletons: &["par-enumerate"],
     tasks: 100,
-    result: "16526523",
+    input: Input::Nothing,
+    answer: Answer::Is("16526523"),
 };
 /// Megabytes go to each task, and come back.
 const MERGE_SORT: Program = Program {
@@ -79,7 +68,8 @@ const MERGE_SORT: Program = Program {
     flags: "--numbers 8000000 --tasks 40",
     skeletons: MAPS,
     tasks: 40,
-    result: "7832592921160045307",
+    input: Input::Nothing,
+    answer: Answer::Is("7832592921160045307"),
 };
 /// All tasks read one table, which is fetched from a PE that has it.
 const SWEEP: Program = Program {
@@ -87,7 +77,8 @@ const SWEEP: Program = Program {
     flags: "--points 300 --table-mb 20",
     skeletons: &["map", "push-map"],
     tasks: 300,
-    result: "5880121169931680734",
+    input: Input::Nothing,
+    answer: Answer::Is("5880121169931680734"),
 };
 /// Each PE waits for its neighbours at each step. There are few: where packets are lost, a step
 /// takes a tenth of a second.
@@ -96,51 +87,82 @@ const STENCIL: Program = Program {
     flags: "--rows 1000 --columns 500 --steps 100 --round 50",
     skeletons: &["bands"],
     tasks: 10,
-    result: "5945733120749905884",
+    input: Input::Nothing,
+    answer: Answer::Is("5945733120749905884"),
 };
 const KNAPSACK: Program = Program {
     name: "knapsack",
     flags: "--items 100 --seed 27",
     skeletons: &["par-maximise"],
     tasks: 100,
-    result: "3579587",
+    input: Input::Nothing,
+    answer: Answer::Is("3579587"),
 };
 const QUADRATURE: Program = Program {
     name: "quadrature",
     flags: "--function peak --tolerance 1e-8",
     skeletons: &["par-divide-and-conquer", "push-divide-and-conquer"],
     tasks: 100,
-    result: "9839707.230341071",
+    input: Input::Nothing,
+    answer: Answer::Is("9839707.230341071"),
 };
-/// The tiles of a matrix are lost with the PEs that hold them.
-const CHOLESKY_TILES: Program = Program {
-    name: "cholesky_tiles",
-    flags: "--size 2048 --tile 128",
-    skeletons: &["tiles"],
-    tasks: 1500,
-    result: "222025671624867622",
+/// The programs on graphs, whose results are lost with the PEs that hold them, and computed again.
+const GRAPH: &[&str] = &["dag"];
+const ONLY: &[&str] = &[""];
+const KARATSUBA: Program = Program {
+    name: "karatsuba",
+    flags: "--threshold 256",
+    skeletons: ONLY,
+    tasks: 265_000,
+    input: Input::Numbers(100_000),
+    answer: Answer::Product(100_000),
 };
-/// A graph, whose nodes are computed again by others where results are lost.
+/// Results are arrays of 128 KiB.
+const CHOLESKY: Program = Program {
+    name: "cholesky",
+    flags: "--size 3072 --tile 128",
+    skeletons: GRAPH,
+    tasks: 3500,
+    input: Input::Nothing,
+    answer: Answer::Small,
+};
+/// At first all PEs wait for the root.
+const WAVEFRONT: Program = Program {
+    name: "wavefront",
+    flags: "--tile 512",
+    skeletons: GRAPH,
+    tasks: 4500,
+    input: Input::Sequences(24_000),
+    answer: Answer::Is("10645"),
+};
+const WORDCOUNT: Program = Program {
+    name: "wordcount",
+    flags: "--part-kib 64",
+    skeletons: ONLY,
+    tasks: 320,
+    input: Input::Words(4_000_000),
+    answer: Answer::Is("4000000"),
+};
 const TASK_BENCH: Program = Program {
     name: "task_bench",
     flags: "--pattern random-nearest --width 40 --steps 100 --iterations 8000",
-    skeletons: &["dag"],
+    skeletons: GRAPH,
     tasks: 4000,
-    result: "-1487977757492390968",
+    input: Input::Nothing,
+    answer: Answer::Is("-1487977757492390968"),
 };
-pub(crate) const PROGRAMS: [Program; 11] = [
-    SUM_EULER,
-    LIOUVILLE,
-    QUEENS,
-    UTS,
-    MERGE_SORT,
-    SWEEP,
-    STENCIL,
-    KNAPSACK,
-    QUADRATURE,
-    CHOLESKY_TILES,
-    TASK_BENCH,
+pub(crate) const PROGRAMS: [Program; 14] = [
+    SUM_EULER, LIOUVILLE, QUEENS, UTS, MERGE_SORT, SWEEP, STENCIL, KNAPSACK, QUADRATURE, KARATSUBA,
+    CHOLESKY, WAVEFRONT, WORDCOUNT, TASK_BENCH,
 ];
+
+/// What is said to try all programs.
+pub(crate) const ALL: &str = "all";
+
+/// What may be said to choose a program.
+pub(crate) fn choices() -> PossibleValuesParser {
+    PROGRAMS.iter().map(|program| program.name).chain([ALL]).collect::<Vec<_>>().into()
+}
 
 /// One way to run a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,36 +192,25 @@ impl Configuration {
     /// The program's arguments.
     pub(crate) fn arguments(&self) -> Vec<&'static str> {
         let mut words: Vec<_> = self.program.flags.split(' ').collect();
-        words.extend(["--threads", "1", "--lane", self.lane, "--skeleton", self.skeleton]);
-        words.extend(["--supervised", "--json"]);
+        words.extend(["--threads", "1", "--lane", self.lane, "--supervised", "--json"]);
+        if !self.skeleton.is_empty() {
+            words.extend(["--skeleton", self.skeleton]);
+        }
         words
     }
 }
 
 /// All that are chosen. What differs most changes fastest, so that a few runs see much.
-pub(crate) fn all(mpis: &[Mpi], lane: LaneChoice, program: ProgramChoice) -> Vec<Configuration> {
+pub(crate) fn all(mpis: &[Mpi], lane: LaneChoice, program: &str) -> Vec<Configuration> {
     let lanes: &[&str] = match lane {
         LaneChoice::Mpi => &["mpi"],
         LaneChoice::Tcp => &["tcp"],
         LaneChoice::All => &["mpi", "tcp"],
     };
-    let programs: &[Program] = match program {
-        ProgramChoice::SumEuler => &[SUM_EULER],
-        ProgramChoice::Liouville => &[LIOUVILLE],
-        ProgramChoice::Queens => &[QUEENS],
-        ProgramChoice::Uts => &[UTS],
-        ProgramChoice::MergeSort => &[MERGE_SORT],
-        ProgramChoice::Sweep => &[SWEEP],
-        ProgramChoice::Stencil => &[STENCIL],
-        ProgramChoice::Knapsack => &[KNAPSACK],
-        ProgramChoice::Quadrature => &[QUADRATURE],
-        ProgramChoice::CholeskyTiles => &[CHOLESKY_TILES],
-        ProgramChoice::TaskBench => &[TASK_BENCH],
-        ProgramChoice::All => &PROGRAMS,
-    };
+    let programs = PROGRAMS.iter().filter(|one| program == ALL || program == one.name);
     let mut all = Vec::new();
     for nth in 0..2 {
-        for program in programs {
+        for program in programs.clone() {
             let Some(skeleton) = program.skeletons.get(nth) else { continue };
             for lane in lanes {
                 for mpi in mpis {
@@ -223,10 +234,10 @@ mod tests {
 
     #[test]
     fn all_means_every_combination_once() {
-        let all = all(&mpis(), LaneChoice::All, ProgramChoice::All);
-        assert_eq!(all.len(), 68);
+        let all = all(&mpis(), LaneChoice::All, ALL);
+        assert_eq!(all.len(), 80);
         let unequal = |i: usize| all[i + 1..].iter().all(|other| *other != all[i]);
-        assert!((0..68).all(unequal));
+        assert!((0..80).all(unequal));
         // The first few differ in launcher and lane.
         assert_ne!(all[0].mpi.family, all[1].mpi.family);
         assert_ne!(all[0].lane, all[2].lane);
@@ -234,7 +245,7 @@ mod tests {
 
     #[test]
     fn choices_narrow_it_down() {
-        let all = all(&mpis()[..1], LaneChoice::Tcp, ProgramChoice::SumEuler);
+        let all = all(&mpis()[..1], LaneChoice::Tcp, "sum_euler");
         assert_eq!(all.len(), MAPS.len());
         assert!(all.iter().all(|one| one.lane == "tcp" && one.program == SUM_EULER));
     }

@@ -12,6 +12,7 @@ use super::class::{Expected, Plan};
 use super::deed::Deed;
 use super::ended::{Ended, Judgement};
 use super::hosts::Hosts;
+use super::input::Answer;
 use super::leftover::{self, Folder};
 use super::log::Log;
 use super::scene::{Outcome, Scene};
@@ -38,8 +39,8 @@ pub(crate) struct Job<'a> {
     /// The file of its program.
     pub(crate) program: PathBuf,
     pub(crate) plan: Plan,
-    /// What should come out, as JSON.
-    pub(crate) result: &'static str,
+    /// What should come out.
+    pub(crate) answer: Answer,
     /// No other job of this run of xtask has it.
     pub(crate) name: String,
     /// How long it takes if it is left alone, if that is known.
@@ -88,9 +89,8 @@ impl Job<'_> {
             return if may_fail { Judgement::Ended } else { wrong(status.to_string()) };
         }
         let Some(report) = &log.report else { return wrong("it prints no result".to_owned()) };
-        let result = report["result"].to_string();
-        if result != self.result {
-            wrong(format!("the result is {result} instead of {}", self.result))
+        if let Err(why) = self.answer.check(&report["result"]) {
+            wrong(why)
         } else if self.plan.is_heard && log.processes.len() < self.plan.pes as usize {
             wrong("not all PEs were heard to begin".to_owned())
         } else {
@@ -287,8 +287,9 @@ mod tests {
         command.args(["-c", script]);
         let (program, name) = (PathBuf::from("/bin/sh"), script.len().to_string());
         let (hosts, usual) = (None, None);
-        let job = Job { command, program, plan, result: "-3", name, usual, hosts };
-        job.run(&Folder::make().expect("there is room")).expect("sh is everywhere")
+        let answer = Answer::Is("-3");
+        let job = Job { command, program, plan, answer, name, usual, hosts };
+        job.run(&Folder::make("test").expect("there is room")).expect("sh is everywhere")
     }
 
     fn deed(millis: u64, act: Act) -> Deed {

@@ -13,13 +13,13 @@ const SHARED_MEMORY: &str = "/dev/shm/";
 /// How long the last processes of a job may take to end after its launcher.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A folder for the temporary files of the jobs, removed with all that is in it. Its name is short:
-/// sockets may be in it, whose paths have a limit.
+/// A folder for files of the jobs, removed with all that is in it. Its name is short: sockets may be
+/// in it, whose paths have a limit.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    pub(crate) fn make() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("chaos-{}", std::process::id()));
+    pub(crate) fn make(name: &str) -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("chaos-{}-{name}", std::process::id()));
         let failure = |error| Failure(format!("cannot make {}: {error}", path.display()));
         fs::create_dir_all(&path).map_err(failure)?;
         Ok(Folder(path))

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `class` | the classes of faults, and the plan of a job of each |
 //! | `configuration` | the ways to run a job: launcher, lane, program, skeleton |
+//! | `input` | what programs read, and what must come out |
 //! | `draw` | random numbers, and the PEs that they choose to kill |
 //! | `deed`, `scene` | one fault of a job, and the processes that it can hit |
 //! | `hosts`, `burners` | four hosts whose network can be spoilt; busy processes |
@@ -27,6 +28,7 @@ mod deed;
 mod draw;
 mod ended;
 mod hosts;
+mod input;
 mod interrupt;
 mod job;
 mod leftover;
@@ -43,7 +45,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use self::class::{Class, Hosting, JobFacts, Plan};
-use self::configuration::{Configuration, LaneChoice, PROGRAMS, ProgramChoice};
+use self::configuration::{Configuration, LaneChoice, PROGRAMS};
 use self::draw::Random;
 use self::ended::{Ended, Judgement};
 use self::hosts::Hosts;
@@ -78,8 +80,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = LaneChoice::All)]
     lane: LaneChoice,
     /// The example that runs
-    #[arg(long, value_enum, default_value_t = ProgramChoice::All)]
-    program: ProgramChoice,
+    #[arg(long, default_value = configuration::ALL, value_parser = configuration::choices())]
+    program: String,
     /// Draw the faults and moments of this seed again [default: a new seed, which is printed]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
@@ -148,8 +150,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut chaos = Chaos {
         arguments,
         seed,
-        configurations: configuration::all(&mpis, arguments.lane, arguments.program),
-        folder: Folder::make()?,
+        configurations: configuration::all(&mpis, arguments.lane, &arguments.program),
+        folder: Folder::make("jobs")?,
+        inputs: Folder::make("inputs")?,
         hosts: None,
         bases: Vec::new(),
         bad: Vec::new(),
@@ -205,7 +208,10 @@ struct Chaos<'a> {
     arguments: &'a Arguments,
     seed: u64,
     configurations: Vec<Configuration>,
+    /// For the temporary files of jobs.
     folder: Folder,
+    /// For what programs read.
+    inputs: Folder,
     /// Or why there are none; nothing while no job needed them.
     hosts: Option<std::result::Result<Hosts, String>>,
     /// Jobs that were left alone.
@@ -284,7 +290,7 @@ impl Chaos<'_> {
         }
         let plan = Plan::undisturbed(self.pes(hosting));
         let name = format!("free-{}", self.bases.len() + self.bad.len());
-        let ended = self.job((configuration, hosting), name, plan, None).run(&self.folder)?;
+        let ended = self.job((configuration, hosting), name, plan, None)?.run(&self.folder)?;
         if ended.judgement != Judgement::Right || ended.has_failed() {
             ended.print_details();
             let failure = format!("{configuration}: fails without failures: {}", ended.summary());
@@ -314,7 +320,7 @@ impl Chaos<'_> {
         let (pes, delay) = (plan.pes, plan.delay);
         let name = format!("{}-{run}", class.name());
         let ended =
-            self.job((configuration, hosting), name, plan, Some(usual)).run(&self.folder)?;
+            self.job((configuration, hosting), name, plan, Some(usual))?.run(&self.folder)?;
         let is_right = ended.judgement == Judgement::Right;
         let expected = expected(configuration, (usual, pes), &ended) + delay;
         let slow = is_right && ended.took > expected;
@@ -348,7 +354,7 @@ impl Chaos<'_> {
         name: String,
         plan: Plan,
         usual: Option<Duration>,
-    ) -> Job<'_> {
+    ) -> Result<Job<'_>> {
         let folder = match self.arguments.profile {
             Profile::Dev => "debug",
             Profile::Release => "release",
@@ -366,10 +372,12 @@ impl Chaos<'_> {
         if let Some((_, line)) = &plan.before {
             command.args(["sh", "-c", &format!("{line}; exec \"$0\" \"$@\"")]);
         }
-        let program = configuration.file(folder);
-        command.arg(&program).args(configuration.arguments()).args(plan.flags);
-        let result = configuration.program.result;
-        Job { command, program, plan, result, name, usual, hosts }
+        let (program, input) = (configuration.file(folder), configuration.program.input);
+        let input = input.arguments(self.inputs.path());
+        let input = input.map_err(|error| Failure(format!("cannot write an input: {error}")))?;
+        command.arg(&program).args(input).args(configuration.arguments()).args(plan.flags);
+        let answer = configuration.program.answer;
+        Ok(Job { command, program, plan, answer, name, usual, hosts })
     }
 
     fn conclude(self) -> ExitCode {

@@ -16,6 +16,9 @@ pub(crate) const MARK: &str = "CHAOS_JOB";
 /// The variables by which launchers tell a process its rank.
 const RANKS: [&str; 2] = ["PMI_RANK", "OMPI_COMM_WORLD_RANK"];
 
+/// Of a command line, this number of characters is shown: some have long numbers.
+const COMMAND_SHOWN: usize = 300;
+
 /// Longest time for a debugger to show the stacks of a process.
 const DEBUGGER_TIME: Duration = Duration::from_secs(10);
 
@@ -88,7 +91,8 @@ pub(crate) fn describe(pid: u32) -> String {
     let status = read("status");
     let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("?");
     let (state, parent) = (line("State:").trim(), line("PPid:").trim());
-    let mut text = format!("process {pid}, parent {parent}, {state}: {}\n", read("cmdline"));
+    let command: String = read("cmdline").chars().take(COMMAND_SHOWN).collect();
+    let mut text = format!("process {pid}, parent {parent}, {state}: {command}\n");
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     for thread in threads {
         let id = thread.file_name().to_string_lossy().into_owned();

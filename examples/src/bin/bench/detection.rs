@@ -48,7 +48,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     report.text(&format!("{PES} idle PEs on {cores} cores"));
     for (end, rounds) in [(DeathKind::Killed, ROUNDS), (DeathKind::Silent, ROUNDS_SILENT)] {
-        let jobs = (0..bench.rounds(rounds)).map(|_| run(bench, end));
+        let jobs = (0..bench.rounds(rounds)).map(|_| run(bench, PES, end));
         let name = match end {
             DeathKind::Killed => "killed",
             DeathKind::Silent => "silent",
@@ -88,13 +88,19 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
     }
 }
 
-fn run(bench: &Bench, end: DeathKind) -> Result<Measurements, LaunchError> {
+/// Milliseconds from the kill of a process until a survivor knew, for each survivor of each victim
+/// of a job of this number of PEs.
+pub(crate) fn killed_millis(bench: &Bench, pes: u32) -> Result<Vec<f64>, LaunchError> {
+    Ok(run(bench, pes, DeathKind::Killed)?.millis)
+}
+
+fn run(bench: &Bench, pes: u32, end: DeathKind) -> Result<Measurements, LaunchError> {
     let mut job = bench.launcher.child();
     let value = end.to_possible_value();
     let name = value.as_ref().map_or("", |value| value.get_name());
     // One worker checks; the root needs another one to kill.
     job.args(["--threads", "2", "detection", "--end", name]);
-    launch::run_quietly(&mut bench.launcher.launched(PES, &job))?.json()
+    launch::run_quietly(&mut bench.launcher.launched(pes, &job))?.json()
 }
 
 /// Kills all PEs but the root and one more, one after another.

@@ -91,7 +91,7 @@ struct Benchmark {
     measure: fn(&Bench, &mut Report),
 }
 
-const BENCHMARKS: [Benchmark; 21] = [
+const BENCHMARKS: [Benchmark; 23] = [
     Benchmark {
         name: "sum-euler",
         about: "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
@@ -125,7 +125,17 @@ const BENCHMARKS: [Benchmark; 21] = [
     Benchmark {
         name: "dag",
         about: "how small the nodes of a graph may be, against MPI by hand and rayon",
-        measure: dag::measure,
+        measure: dag::metg::measure,
+    },
+    Benchmark {
+        name: "dag-deaths",
+        about: "graphs on 20 PEs of which up to three are killed, against graphs without deaths",
+        measure: dag::deaths::measure,
+    },
+    Benchmark {
+        name: "dag-assignments",
+        about: "graphs whose nodes are assigned to PEs in three ways: time, and what is sent",
+        measure: dag::assignments::measure,
     },
     Benchmark {
         name: "noop",
@@ -202,7 +212,7 @@ fn main() -> Result<()> {
     }
     if arguments.list {
         for Benchmark { name, about, .. } in &BENCHMARKS {
-            println!("{name:<11} {about}");
+            println!("{name:<15} {about}");
         }
         return Ok(());
     }

@@ -23,6 +23,10 @@ impl Sample {
         self.with(other, |own, other| own / other)
     }
 
+    pub(crate) fn values(&self) -> impl Iterator<Item = f64> + '_ {
+        self.values.iter().copied()
+    }
+
     pub(crate) fn median(&self) -> f64 {
         let mut sorted = self.values.clone();
         sorted.sort_by(f64::total_cmp);

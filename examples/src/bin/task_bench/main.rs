@@ -16,7 +16,7 @@ use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
-use ultramarine_examples::{JobFlags, Report, name_of};
+use ultramarine_examples::{AssignmentChoice, JobFlags, Report, name_of};
 
 /// Compute a grid of points step by step, each from some of the step before.
 #[derive(Clone, Parser)]
@@ -31,6 +31,9 @@ struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 10, allow_negative_numbers = true)]
     #[arg(value_parser = RangedI64ValueParser::<u32>::new().range(1..=1_000_000))]
     block_steps: u32,
+    /// Which PE computes which node of the graph.
+    #[arg(long, value_enum, default_value_t = AssignmentChoice::Levels)]
+    assignment: AssignmentChoice,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -55,14 +58,21 @@ fn main() -> Result<()> {
 }
 
 /// The graph: a node for each point of each step. What is wanted is the sum of those that no other
-/// needs.
-fn build(g: &mut Builder, grid: &Grid) -> Node<u64> {
+/// needs. If the points are placed, each PE has the same ones at all steps.
+fn build(g: &mut Builder, (grid, assignment): &(Grid, AssignmentChoice)) -> Node<u64> {
     let first = |(point, iterations): &(u32, u32)| compute(*point, *iterations, iter::empty());
     let later = |(point, iterations): &(u32, u32), inputs: &[&u64]| {
         compute(*point, *iterations, inputs.iter().map(|input| **input))
     };
+    let pes = u64::from(g.pes());
+    let place = |g: &mut Builder, row: &[Node<u64>]| {
+        for (point, node) in (0..).zip(row) {
+            assignment.place(g, *node, (point * pes / u64::from(grid.width)) as u32);
+        }
+    };
     let points = |step| (0..grid.width_at(step)).map(|point| (point, grid.iterations));
     let mut row: Vec<_> = points(0).map(|own| g.source(first, own)).collect();
+    place(g, &row);
     let mut ends = Vec::new();
     for step in 1..grid.steps {
         ends.extend(grid.unread(step).into_iter().map(|point| row[point as usize]));
@@ -71,6 +81,7 @@ fn build(g: &mut Builder, grid: &Grid) -> Node<u64> {
             g.reduce(later, own, inputs)
         };
         row = points(step).map(node).collect();
+        place(g, &row);
     }
     ends.extend(row);
     g.reduce(|(), ends: &[&u64]| sum(ends.iter().map(|point| **point)), (), ends)
@@ -98,16 +109,20 @@ fn by_steps(grid: &Grid, row: impl Fn(u32, &(dyn Fn(u32) -> u64 + Sync)) -> Vec<
 }
 
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { grid, skeleton, block_steps: steps, job } = arguments;
+    let Arguments { grid, skeleton, block_steps: steps, assignment, job } = arguments;
     let blocks = Blocks { grid, steps };
     let cx = job.begin(cx)?;
     // The PEs connect when they first speak to each other.
-    dag(build, Grid { steps: 4, iterations: 0, ..grid }).run(&cx).await?;
+    dag(build, (Grid { steps: 4, iterations: 0, ..grid }, assignment)).run(&cx).await?;
     let start = Instant::now();
     let result = match skeleton {
-        Skeleton::Dag => job.progress(&cx, None, dag(build, grid).run(&cx)).await?,
+        Skeleton::Dag => {
+            let graph = dag(build, (grid, assignment)).assignment(assignment.rule());
+            job.progress(&cx, None, graph.run(&cx)).await?
+        }
         Skeleton::Blocks => {
-            let row = dag(blocks::build, blocks).blocks(blocks.count()).run(&cx);
+            let graph = dag(blocks::build, blocks).blocks(blocks.count());
+            let row = graph.assignment(assignment.rule()).run(&cx);
             sum(job.progress(&cx, None, row).await?.into_iter())
         }
         Skeleton::Stream => {

@@ -1,32 +1,25 @@
 //! How small the nodes of a graph may be: Task Bench's patterns as a graph, by hand with MPI, and
-//! by rayon, in turn (Slaughter et al., *Task Bench*, SC20).
+//! by rayon, in turn.
 //!
 //! METG(50 %), the minimum effective task granularity, is the least time of a task, with all that
-//! it costs, at which still half of the time is computing (§IV). What computing takes is known from
-//! the fastest of all runs.
+//! it costs, at which still half of the time is computing (Slaughter et al., *Task Bench*, SC20,
+//! §IV). What computing takes is known from the fastest of all runs.
 
+use super::{PATTERNS, Printed};
 use crate::Bench;
 use crate::launch::{self, LaunchError};
 use crate::report::{Goal, Report};
 use crate::sample::{Sample, Unit};
-use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::process::Command;
 
 const ROUNDS: usize = 3;
 const PES: u32 = 2;
-const PATTERNS: [&str; 5] = ["stencil_1d", "trivial", "fft", "tree", "random-nearest"];
 /// How often each task computes its 64 numbers, from long tasks to short ones.
 const ITERATIONS: [u32; 11] = [16384, 8192, 4096, 2048, 1024, 512, 256, 128, 64, 32, 16];
 /// Long tasks need fewer steps.
 fn steps(iterations: u32) -> u32 {
     (16_000_000 / iterations).clamp(1000, 20_000)
-}
-
-#[derive(Deserialize)]
-struct Printed {
-    result: i64,
-    seconds: f64,
 }
 
 /// What computes the grid.
@@ -76,7 +69,7 @@ fn metg(bench: &Bench, pattern: &str) -> Result<BTreeMap<System, f64>, LaunchErr
         let mut results = Vec::new();
         for system in [System::Dag, System::Mpi, System::Rayon] {
             let mut command = system.command(bench, pattern, iterations);
-            let Printed { result, seconds } = launch::run(&mut command)?.json()?;
+            let Printed { result, seconds, .. } = launch::run(&mut command)?.json()?;
             results.push(result);
             times.entry(system).or_default().push(seconds);
         }
