@@ -14,9 +14,15 @@ use std::sync::{Arc, MutexGuard};
 impl Processor {
     /// Takes a turn at the engine if no other thread is at it. Returns whether something happened.
     pub(crate) fn try_turn(self: &Arc<Self>) -> bool {
-        let moved = self.pump();
+        // What waits to be sent comes first: what has arrived is received after that, for the next
+        // turn.
+        let is_first_to_send = !self.outbox.is_empty();
+        let moved = !is_first_to_send && self.pump();
         let Some(engine) = self.try_engine() else { return moved };
         let (turn, results, _discarded) = self.turn_at(engine, Effort::Brief);
+        if is_first_to_send && turn.frames_sent == 0 {
+            self.pump();
+        }
         self.settle_all(results);
         moved | turn.something_happened
     }
@@ -61,7 +67,7 @@ impl Processor {
         let results = engine.take_results(settle::spare_list());
         let discarded = engine.take_discarded();
         drop(guard);
-        if turn.something_happened {
+        if turn.frames_sent > 0 {
             self.pump();
         }
         (turn, results, discarded)
