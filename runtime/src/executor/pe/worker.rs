@@ -208,6 +208,9 @@ fn look_for_work(pe: &Arc<Processor>) -> bool {
         IS_IDLE.set(false);
         pe.idle.fetch_sub(1, Ordering::Relaxed);
         // A job that rayon gives us may be long, and then this worker is not idle.
+        if !pe.queues.is_empty() {
+            break true;
+        }
         something_happened |= yield_to_rayon(pe);
         if !pe.queues.is_empty() {
             break true;
@@ -239,6 +242,11 @@ pub(crate) fn turn_if_due(pe: &Arc<Processor>) -> bool {
     }
     take_due_turn(pe);
     true
+}
+
+/// After what the calling worker does now, no turn is due.
+pub(crate) fn leave_out_turn() {
+    TASKS_LEFT.set(TASKS_LEFT.get() + 1);
 }
 
 /// Takes a turn at the engine now and then while the calling worker places tasks elsewhere. So they
