@@ -201,10 +201,11 @@ pub(crate) fn caller(pe: &Processor) -> Caller {
 /// again.
 fn look_for_work(pe: &Arc<Processor>) -> bool {
     let mut since = Instant::now();
+    let (mut now, mut quiet) = (since, None);
     loop {
         pe.idle.fetch_add(1, Ordering::Relaxed);
         IS_IDLE.set(true);
-        let mut something_happened = pe.try_turn();
+        let mut something_happened = pe.try_idle_turn(&mut quiet, now);
         IS_IDLE.set(false);
         pe.idle.fetch_sub(1, Ordering::Relaxed);
         // A job that rayon gives us may be long, and then this worker is not idle.
@@ -215,7 +216,7 @@ fn look_for_work(pe: &Arc<Processor>) -> bool {
         if !pe.queues.is_empty() {
             break true;
         }
-        let now = Instant::now();
+        now = Instant::now();
         if something_happened {
             since = now;
         }
