@@ -24,7 +24,7 @@ impl Start<Processor> for Reader {
         }
         if pe.inbox.goes_on() {
             pe.queues.place_first(self);
-        } else if pe.outbox.is_empty() {
+        } else if pe.outbox.is_empty() && pe.queues.is_worker() {
             // There was a turn just now, which brought the message.
             leave_out_turn();
         }

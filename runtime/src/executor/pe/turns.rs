@@ -25,15 +25,14 @@ pub(crate) struct QuietTurn {
 impl Processor {
     /// Takes a turn at the engine if no other thread is at it. Returns whether something happened.
     pub(crate) fn try_turn(self: &Arc<Self>) -> bool {
-        let is_first_to_send = !self.outbox.is_empty();
-        let moved = !is_first_to_send && self.pump();
-        let turn = self.turn_if_free(is_first_to_send);
-        moved | turn.is_some_and(|turn| turn.something_happened)
+        let moved = self.pump();
+        moved | self.turn_if_free().is_some_and(|turn| turn.something_happened)
     }
 
     /// The same for a worker that has nothing to do and takes one turn after the other. It leaves
-    /// out those that would find nothing: so it sees sooner what arrives. (`quiet` is what the last
-    /// call has left; the clock says `now`.)
+    /// out those that would find nothing: so it sees sooner what arrives. What waits to be sent
+    /// comes before what has arrived. (`quiet` is what the last call has left; the clock says
+    /// `now`.)
     pub(crate) fn try_idle_turn(
         self: &Arc<Self>,
         quiet: &mut Option<QuietTurn>,
@@ -48,7 +47,10 @@ impl Processor {
             return false;
         }
         let need = self.need();
-        let turn = self.turn_if_free(is_first_to_send);
+        let turn = self.turn_if_free();
+        if is_first_to_send && turn.as_ref().is_none_or(|turn| turn.frames_sent == 0) {
+            self.pump();
+        }
         let something_happened =
             moved | turn.as_ref().is_some_and(|turn| turn.something_happened | turn.work_came);
         *quiet = turn.filter(|_| !something_happened).map(|turn| {
@@ -66,14 +68,10 @@ impl Processor {
             && self.need() == quiet.need
     }
 
-    /// Takes a turn at the engine if it is free. What waits to be sent comes first, if there is
-    /// any: what has arrived is received after that, for the next turn.
-    fn turn_if_free(self: &Arc<Self>, is_first_to_send: bool) -> Option<Turn> {
+    /// Takes a turn at the engine if it is free.
+    fn turn_if_free(self: &Arc<Self>) -> Option<Turn> {
         let engine = self.try_engine()?;
         let (turn, results, _discarded) = self.turn_at(engine, Effort::Brief);
-        if is_first_to_send && turn.frames_sent == 0 {
-            self.pump();
-        }
         self.settle_all(results);
         Some(turn)
     }
