@@ -172,13 +172,16 @@ impl Liveness {
         is_first
     }
 
+    /// Whether an event may wait to be handled.
+    pub(crate) fn has_events(&self) -> bool {
+        self.has_events.load(Ordering::Relaxed)
+    }
+
     /// The next event that has not been handled.
     pub(crate) fn next(&self) -> Option<FailureEvent> {
         // Looking first: a swap would cost a worker that takes many turns more than the turn
         // itself.
-        if !self.has_events.load(Ordering::Relaxed)
-            || !self.has_events.swap(false, Ordering::Acquire)
-        {
+        if !self.has_events() || !self.has_events.swap(false, Ordering::Acquire) {
             return None;
         }
         let event = self.events.pop();

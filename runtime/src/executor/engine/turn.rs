@@ -27,6 +27,8 @@ const OUTGOING_PER_TURN: usize = 1024;
 pub struct Turn {
     /// Whether a message, or a part of a long one, was received or sent.
     pub something_happened: bool,
+    /// The number of frames that the lane has taken.
+    pub frames_sent: u64,
     /// Whether a long message is partly received or sent.
     pub is_streaming: bool,
     /// Whether tasks or results arrived.
@@ -139,6 +141,7 @@ impl<S: EngineSite> Engine<S> {
         self.state.effort = effort;
         self.handle_failures(pe, now)?;
         self.check_fallback(pe, now);
+        let sent_before = self.port.frames_sent();
         let Engine { node, port, state, .. } = self;
         let mut messages = 0u32;
         for _ in 0..OUTGOING_PER_TURN {
@@ -234,7 +237,8 @@ impl<S: EngineSite> Engine<S> {
         let work_came =
             std::mem::take(&mut self.state.tasks_came) || !self.state.results.is_empty();
         let something_happened = sent || messages > 0 || is_streaming;
-        Ok(Turn { something_happened, is_streaming, work_came, due })
+        let frames_sent = self.port.frames_sent() - sent_before;
+        Ok(Turn { something_happened, frames_sent, is_streaming, work_came, due })
     }
 
     /// Goes on after an error of the port, if possible.

@@ -1,6 +1,7 @@
 //! Reading the inbox: messages from other PEs' programs, and deaths.
 
 use super::processor::{Processor, Task};
+use super::worker::leave_out_turn;
 use crate::executor::keep::inbox::InboxItem;
 use crate::executor::task::arrival::start_in_bytes;
 use crate::executor::task::start::{Effort, Packed, Start};
@@ -21,10 +22,11 @@ impl Start<Processor> for Reader {
             }
             Some(InboxItem::Death(dead)) => pe.death_listeners.announce(dead),
         }
-        // Not only to find that there is nothing more: the worker would take a turn at the engine
-        // after that, as after any task.
         if pe.inbox.goes_on() {
             pe.queues.place_first(self);
+        } else if pe.outbox.is_empty() && pe.queues.is_worker() {
+            // There was a turn just now, which brought the message.
+            leave_out_turn();
         }
     }
 

@@ -136,6 +136,7 @@ pub(crate) struct Processor {
     pub(crate) away: AtomicUsize,
     /// Results that arrived in turns amid tasks.
     pub(crate) unsettled: Mutex<Results>,
+    pub(crate) has_unsettled: AtomicBool,
     /// Tasks of other PEs that run here.
     pub(crate) guests: Guests,
     /// Cancelled tasks.
@@ -234,6 +235,7 @@ impl Processor {
             inbox: Inbox::default(),
             away: AtomicUsize::new(0),
             unsettled: Mutex::default(),
+            has_unsettled: AtomicBool::new(false),
             guests: Guests::default(),
             cancelled: Cancelled::default(),
             slot: AtomicU64::new(0),

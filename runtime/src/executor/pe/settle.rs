@@ -6,6 +6,7 @@ use crate::executor::engine::host::Results;
 use crate::executor::task::start::Fill;
 use crate::protocol::Outcome;
 use std::cell::Cell;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// An emptied list of results is used again if it has room for no more than this. Growing one from
@@ -30,6 +31,11 @@ fn spare(results: Results) {
 impl Processor {
     /// Fills futures; those left over come first.
     pub(crate) fn settle_all(self: &Arc<Self>, mut results: Results) {
+        // Mostly there are none, and looking is cheaper than the lock.
+        if results.is_empty() && !self.has_unsettled.load(Ordering::Acquire) {
+            return spare(results);
+        }
+        self.has_unsettled.store(false, Ordering::Relaxed);
         let unsettled = std::mem::take(&mut *self.unsettled());
         unsettled
             .into_iter()
@@ -42,6 +48,7 @@ impl Processor {
     pub(crate) fn settle_later(&self, mut results: Results) {
         if !results.is_empty() {
             self.unsettled().append(&mut results);
+            self.has_unsettled.store(true, Ordering::Release);
             self.nudge();
         }
         spare(results);

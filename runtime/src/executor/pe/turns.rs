@@ -10,15 +10,70 @@ use crate::executor::task::start::Effort;
 use crate::protocol::Need;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// A worker without work takes a turn after this time even if nothing has happened.
+const IDLE_TURN_EVERY: Duration = Duration::from_micros(20);
+
+/// A turn in which nothing happened.
+pub(crate) struct QuietTurn {
+    need: Need,
+    /// When the next turn is due, whatever happens.
+    until: Instant,
+}
 
 impl Processor {
     /// Takes a turn at the engine if no other thread is at it. Returns whether something happened.
     pub(crate) fn try_turn(self: &Arc<Self>) -> bool {
         let moved = self.pump();
-        let Some(engine) = self.try_engine() else { return moved };
+        moved | self.turn_if_free().is_some_and(|turn| turn.something_happened)
+    }
+
+    /// The same for a worker that has nothing to do and takes one turn after the other. It leaves
+    /// out those that would find nothing: so it sees sooner what arrives. What waits to be sent
+    /// comes before what has arrived. (`quiet` is what the last call has left; the clock says
+    /// `now`.)
+    pub(crate) fn try_idle_turn(
+        self: &Arc<Self>,
+        quiet: &mut Option<QuietTurn>,
+        now: Instant,
+    ) -> bool {
+        let is_first_to_send = !self.outbox.is_empty();
+        let moved = !is_first_to_send && self.pump();
+        if !is_first_to_send
+            && !moved
+            && quiet.as_ref().is_some_and(|quiet| self.is_still_quiet(quiet, now))
+        {
+            return false;
+        }
+        let need = self.need();
+        let turn = self.turn_if_free();
+        if is_first_to_send && turn.as_ref().is_none_or(|turn| turn.frames_sent == 0) {
+            self.pump();
+        }
+        let something_happened =
+            moved | turn.as_ref().is_some_and(|turn| turn.something_happened | turn.work_came);
+        *quiet = turn.filter(|_| !something_happened).map(|turn| {
+            let until = now + IDLE_TURN_EVERY;
+            QuietTurn { need, until: turn.due.map_or(until, |due| until.min(self.started + due)) }
+        });
+        something_happened
+    }
+
+    /// Whether a turn would find nothing new after this one.
+    fn is_still_quiet(&self, quiet: &QuietTurn, now: Instant) -> bool {
+        now < quiet.until
+            && self.mpi_gate.is_quiet()
+            && !self.liveness.has_events()
+            && self.need() == quiet.need
+    }
+
+    /// Takes a turn at the engine if it is free.
+    fn turn_if_free(self: &Arc<Self>) -> Option<Turn> {
+        let engine = self.try_engine()?;
         let (turn, results, _discarded) = self.turn_at(engine, Effort::Brief);
         self.settle_all(results);
-        moved | turn.something_happened
+        Some(turn)
     }
 
     /// Takes a turn at the engine if it is free, amid a task that will go on: no user code is run.
@@ -52,6 +107,7 @@ impl Processor {
     ) -> (Turn, Results, Vec<Array>) {
         let Some(engine) = &mut *guard else { return Default::default() };
         let need = self.need();
+        self.mpi_gate.clear_moved();
         let now = self.started.elapsed();
         let turn = engine.turn(self, now, need, effort).unwrap_or_else(|error| {
             engine.give_up(self, &error, now);
@@ -61,7 +117,7 @@ impl Processor {
         let results = engine.take_results(settle::spare_list());
         let discarded = engine.take_discarded();
         drop(guard);
-        if turn.something_happened {
+        if turn.frames_sent > 0 {
             self.pump();
         }
         (turn, results, discarded)

@@ -201,18 +201,22 @@ pub(crate) fn caller(pe: &Processor) -> Caller {
 /// again.
 fn look_for_work(pe: &Arc<Processor>) -> bool {
     let mut since = Instant::now();
+    let (mut now, mut quiet) = (since, None);
     loop {
         pe.idle.fetch_add(1, Ordering::Relaxed);
         IS_IDLE.set(true);
-        let mut something_happened = pe.try_turn();
+        let mut something_happened = pe.try_idle_turn(&mut quiet, now);
         IS_IDLE.set(false);
         pe.idle.fetch_sub(1, Ordering::Relaxed);
         // A job that rayon gives us may be long, and then this worker is not idle.
+        if !pe.queues.is_empty() {
+            break true;
+        }
         something_happened |= yield_to_rayon(pe);
         if !pe.queues.is_empty() {
             break true;
         }
-        let now = Instant::now();
+        now = Instant::now();
         if something_happened {
             since = now;
         }
@@ -239,6 +243,11 @@ pub(crate) fn turn_if_due(pe: &Arc<Processor>) -> bool {
     }
     take_due_turn(pe);
     true
+}
+
+/// After what the calling worker does now, no turn is due.
+pub(crate) fn leave_out_turn() {
+    TASKS_LEFT.set(TASKS_LEFT.get() + 1);
 }
 
 /// Takes a turn at the engine now and then while the calling worker places tasks elsewhere. So they

@@ -142,6 +142,8 @@ impl ByteSink for Draft {
             if self.few.len() + bytes.len() <= SmallBytes::IN_LINE {
                 return self.few.append(bytes);
             }
+            // At once for twice as many: growing from few bytes takes an allocation more.
+            self.many.reserve_exact(2 * SmallBytes::IN_LINE);
             self.many.extend_from_slice(&self.few);
         }
         self.many.extend_from_slice(bytes);

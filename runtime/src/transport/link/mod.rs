@@ -396,6 +396,11 @@ impl Port {
     pub fn counters(&self) -> LinkCounters {
         self.counters
     }
+
+    /// The number of frames that the lane has taken.
+    pub(crate) fn frames_sent(&self) -> u64 {
+        self.counters.frames_sent
+    }
 }
 
 fn limits(lane: &dyn Lane, settings: &PortSettings) -> StreamLimits {
