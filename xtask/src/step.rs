@@ -159,8 +159,8 @@ impl Step {
     }
 }
 
-/// The classes of faults: kills in a third of the configurations (the seed says which), some of roots,
-/// all ways to spoil standard error, and of each of the others this number of jobs.
+/// The classes of faults: kills in a third of the configurations (the seed says which), some of
+/// roots, all ways to spoil standard error, and of each of the others this number of jobs.
 const FAULTS: &str =
     "kill=28,root=12,stop,cut,loss,overload,stderr=4,descriptors,launcher,proxy,guard,start-up";
 const OTHER_FAULTS: &str = "2";

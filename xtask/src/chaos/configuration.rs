@@ -21,7 +21,7 @@ pub(crate) enum LaneChoice {
 pub(crate) struct Program {
     pub(crate) name: &'static str,
     flags: &'static str,
-    /// Lazy, and eager where there is such a thing. A program without a choice has one without a name.
+    /// Lazy, and eager where there is such a thing. Without a choice: one that has no name.
     skeletons: &'static [&'static str],
     /// Of about this many tasks some may be lost and have to be run again.
     pub(crate) tasks: u64,

@@ -1,7 +1,7 @@
 //! What some programs read, the same each time, and what must come out of any program.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{fs, iter};
 
 use serde_json::Value;
@@ -50,12 +50,12 @@ impl Input {
                     format!(">random\n{sequence}\n")
                 };
                 let files = [("a.fasta", record()), ("b.fasta", record())];
-                let written = files.map(|(name, text)| write(folder.join(name), &text));
+                let written = files.map(|(name, text)| write(&folder.join(name), &text));
                 written.into_iter().collect::<io::Result<_>>()?
             }
             Input::Words(count) => {
                 let letters = random(3).map(|number| char::from(b'a' + (number % 26) as u8));
-                vec![write(folder.join("words.txt"), &words(letters, count))?]
+                vec![write(&folder.join("words.txt"), &words(letters, count))?]
             }
         })
     }
@@ -64,8 +64,9 @@ impl Input {
 impl Answer {
     /// Whether a program's result is right; if not, what is wrong with it.
     pub(crate) fn check(self, result: &Value) -> Result<(), String> {
+        let found = result.to_string();
         let (is_right, expected) = match self {
-            Answer::Is(expected) => (result.to_string() == expected, expected.to_owned()),
+            Answer::Is(expected) => (found == expected, expected.to_owned()),
             Answer::Small => (
                 result.as_f64().is_some_and(|error| error.abs() <= SMALL),
                 format!("at most {SMALL:e}"),
@@ -76,11 +77,10 @@ impl Answer {
             }
         };
         let shown = |text: String| text.chars().take(SHOWN).collect::<String>();
-        let why = || {
-            let (found, expected) = (shown(result.to_string()), shown(expected));
-            format!("the result is {found} instead of {expected}")
-        };
-        if is_right { Ok(()) } else { Err(why()) }
+        if is_right {
+            return Ok(());
+        }
+        Err(format!("the result is {} instead of {}", shown(found), shown(expected)))
     }
 }
 
@@ -115,9 +115,9 @@ fn words(mut letters: impl Iterator<Item = char>, count: usize) -> String {
 }
 
 /// Writes a file, if it is not there; returns its path.
-fn write(path: PathBuf, text: &str) -> io::Result<String> {
+fn write(path: &Path, text: &str) -> io::Result<String> {
     if !path.exists() {
-        fs::write(&path, text)?;
+        fs::write(path, text)?;
     }
     Ok(path.display().to_string())
 }

@@ -13,8 +13,8 @@ const SHARED_MEMORY: &str = "/dev/shm/";
 /// How long the last processes of a job may take to end after its launcher.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A folder for files of the jobs, removed with all that is in it. Its name is short: sockets may be
-/// in it, whose paths have a limit.
+/// A folder for files of the jobs, removed with all that is in it. Its name is short: sockets may
+/// be in it, whose paths have a limit.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {

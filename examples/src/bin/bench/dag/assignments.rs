@@ -39,7 +39,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
 }
 
 fn line(name: &str, pes: &str, cells: [String; 3]) -> String {
-    let cells = cells.map(|cell| format!("{cell:<32}"));
+    let cells = cells.map(|cell| format!("{cell:<34}"));
     format!("  {name:<15}{pes:>4}  {}", cells.concat()).trim_end().to_owned()
 }
 
