@@ -4,6 +4,7 @@ use super::builder::Builder;
 use super::error::DagError;
 use super::handles::Wanted;
 use super::value::Value;
+use std::collections::BTreeSet;
 
 /// Computes the wanted nodes of a graph on this thread, and those that they need. For tests, and
 /// for graphs that are small.
@@ -31,7 +32,7 @@ pub fn evaluate<A, W: Wanted>(
     let wanted = build(&mut builder, argument).ids();
     let block = builder.finish();
     let mut values: Vec<Option<Value>> = vec![None; block.len() as usize];
-    let is_needed = block.needed(&wanted);
+    let is_needed = block.needed(&wanted, &BTreeSet::new());
     for index in (0..block.len()).filter(|index| is_needed[*index as usize]) {
         // Inputs have smaller numbers, and are needed, too.
         let inputs: Option<Vec<Value>> =

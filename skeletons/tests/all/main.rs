@@ -3,6 +3,7 @@
 
 mod common;
 mod dag;
+mod dag_trace;
 mod depth;
 mod divide;
 mod journal;
