@@ -14,7 +14,7 @@ use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
 use ultramarine::{Error, Result};
-use ultramarine_examples::{JobFlags, Report, name_of, random};
+use ultramarine_examples::{GraphFlags, JobFlags, Report, name_of, random};
 
 /// Compute the Cholesky factor of a symmetric matrix, tile by tile, as a graph.
 #[derive(Clone, Parser)]
@@ -25,6 +25,8 @@ struct Arguments {
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::Dag)]
     skeleton: Skeleton,
+    #[command(flatten)]
+    graph: GraphFlags,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -310,7 +312,8 @@ fn main() -> Result<()> {
 }
 
 async fn cholesky(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { matrix, skeleton, job } = arguments;
+    let Arguments { matrix, skeleton, graph, job } = arguments;
+    let mut graph = graph.begin(&name_of(&skeleton))?;
     if !matrix.size.is_multiple_of(matrix.tile) {
         let Matrix { size, tile, .. } = matrix;
         return Err(Error::other(format!("--size {size} is no multiple of --tile {tile}")));
@@ -318,7 +321,7 @@ async fn cholesky(cx: Context, arguments: Arguments) -> Result<()> {
     let cx = job.begin(cx)?;
     let start = Instant::now();
     let residual = match skeleton {
-        Skeleton::Dag => job.progress(&cx, None, dag(build, matrix).run(&cx)).await?,
+        Skeleton::Dag => graph.run(&cx, &job, dag(build, matrix)).await?,
         Skeleton::Rayon => {
             cx.spawn_fn(Distance::ZERO, |matrix: Matrix| by_rayon(&matrix), matrix).await?
         }
@@ -326,5 +329,6 @@ async fn cholesky(cx: Context, arguments: Arguments) -> Result<()> {
     let flags = (name_of(&skeleton), &job);
     let report = Report::gather(&cx, "cholesky", flags, start, residual).await?;
     let gigaflops = (matrix.size as f64).powi(3) / 3e9 / report.elapsed().as_secs_f64();
-    report.with("gigaflops", gigaflops).print(&job)
+    report.with("gigaflops", gigaflops).print(&job)?;
+    graph.finish()
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
-use ultramarine_examples::{JobFlags, Report};
+use ultramarine_examples::{GraphFlags, JobFlags, Report};
 
 /// Multiply two whole numbers by Karatsuba's algorithm, as a graph.
 #[derive(Clone, Parser)]
@@ -26,6 +26,8 @@ struct Arguments {
     #[arg(long, value_name = "BITS", default_value_t = 4096, allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(8..))]
     threshold: u64,
+    #[command(flatten)]
+    graph: GraphFlags,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -70,13 +72,14 @@ fn main() -> Result<()> {
 }
 
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { a, b, threshold, job } = arguments;
+    let Arguments { a, b, threshold, graph, job } = arguments;
+    let mut graph = graph.begin("dag")?;
     let cx = job.begin(cx)?;
     let build = |g: &mut Builder, (a, b, threshold): &(BigUint, BigUint, u64)| {
         product(g, a.clone(), b.clone(), *threshold)
     };
     let start = Instant::now();
-    let work = dag(build, (a, b, threshold)).run(&cx);
-    let product = job.progress(&cx, None, work).await?.to_string();
-    Report::gather(&cx, "karatsuba", ("dag", &job), start, product).await?.print(&job)
+    let product = graph.run(&cx, &job, dag(build, (a, b, threshold))).await?.to_string();
+    Report::gather(&cx, "karatsuba", ("dag", &job), start, product).await?.print(&job)?;
+    graph.finish()
 }

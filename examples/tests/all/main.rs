@@ -9,6 +9,7 @@ mod cholesky_tiles;
 mod common;
 mod faults;
 mod fibonacci;
+mod graph;
 #[cfg(feature = "mpi")]
 mod guest;
 mod journal;

@@ -13,7 +13,7 @@ use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
-use ultramarine_examples::{JobFlags, Report, name_of};
+use ultramarine_examples::{GraphFlags, JobFlags, Report, name_of};
 
 /// Compute a grid of points step by step, each from some of the step before.
 #[derive(Clone, Parser)]
@@ -24,6 +24,8 @@ struct Arguments {
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::Dag)]
     skeleton: Skeleton,
+    #[command(flatten)]
+    graph: GraphFlags,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -87,13 +89,14 @@ fn by_steps(grid: &Grid, row: impl Fn(u32, &(dyn Fn(u32) -> u64 + Sync)) -> Vec<
 }
 
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { grid, skeleton, job } = arguments;
+    let Arguments { grid, skeleton, graph, job } = arguments;
+    let mut graph = graph.begin(&name_of(&skeleton))?;
     let cx = job.begin(cx)?;
     // The PEs connect when they first speak to each other.
     dag(build, Grid { steps: 4, iterations: 0, ..grid }).run(&cx).await?;
     let start = Instant::now();
     let result = match skeleton {
-        Skeleton::Dag => job.progress(&cx, None, dag(build, grid).run(&cx)).await?,
+        Skeleton::Dag => graph.run(&cx, &job, dag(build, grid)).await?,
         Skeleton::Rayon => {
             let rayon = |grid: Grid| {
                 by_steps(&grid, |width, point| (0..width).into_par_iter().map(point).collect())
@@ -105,5 +108,6 @@ async fn run(cx: Context, arguments: Arguments) -> Result<()> {
     let flags = (name_of(&skeleton), &job);
     let report = Report::gather(&cx, "task_bench", flags, start, result.cast_signed()).await?;
     let point_us = report.elapsed().as_secs_f64() * 1e6 / grid.points() as f64;
-    report.with("points", grid.points()).with("point_us", point_us).print(&job)
+    report.with("points", grid.points()).with("point_us", point_us).print(&job)?;
+    graph.finish()
 }
