@@ -98,15 +98,7 @@ where
             let is_needed = last.block.needed(&[&self.returned, wanted].concat(), &supplied.nodes);
             watch.of = Some(is_needed.into_iter().filter(|is_needed| *is_needed).count() as u64);
         }
-        self.invitation.open(cx, &self.part, last);
-        if let Some(graph) = self.part.graph() {
-            let weighed = |(node, value)| (node, graph.weighed(Ok(value), 0));
-            let known: Vec<_> = known.into_iter().map(weighed).collect();
-            let supply = |pool: &mut Pool<Graph>| {
-                known.into_iter().for_each(|(node, result)| pool.supply(node, result));
-            };
-            self.part.act(supply).carry_out(cx, &self.part);
-        }
+        self.invitation.open(cx, &self.part, last, known);
         self.invitation.send_all(cx)?;
         self.want(wanted);
         Ok(())
@@ -252,7 +244,7 @@ where
             return;
         }
         match self.built(cx) {
-            Ok(last) => self.open(cx, &part, last),
+            Ok(last) => self.open(cx, &part, last, Vec::new()),
             Err(error) => tell_failed(cx, id, error),
         }
     }
@@ -270,14 +262,16 @@ where
         is_same.then_some(built).ok_or(DagError::Differs { pe: cx.pe() })
     }
 
-    /// This PE has the graph.
-    fn open(&self, cx: &Context, part: &Part, last: Built) {
+    /// This PE has the graph, and the program these results.
+    fn open(&self, cx: &Context, part: &Part, last: Built, known: Vec<(NodeId, Value)>) {
         let Head { id, options, wanted, supplied } = self.head.clone();
         let whole = (options.extent == Extent::Whole).then_some(last);
         let (block, wanted) =
             whole.map_or((None, wanted), |built| (Some(built.block), built.returned));
         let rest = (wanted, supplied);
         let graph = Graph::new(cx, self.maker(cx), options, rest, block.as_ref());
-        part.open(cx, id, graph, self.inviter(), block).carry_out(cx, part);
+        let weighed = |(node, value)| (node, graph.weighed(Ok(value), 0));
+        let known = known.into_iter().map(weighed).collect();
+        part.open(cx, (id, self.inviter()), graph, block, known).carry_out(cx, part);
     }
 }

@@ -89,15 +89,18 @@ impl Part {
         !matches!(*self.stage(), Stage::Early(_))
     }
 
-    /// This PE has the graph now; a whole graph with its only block.
+    /// This PE has the graph now; a whole graph with its only block. The program has these results.
     pub(super) fn open(
         &self,
         cx: &Context,
-        id: RunId,
+        (id, inviter): (RunId, Inviter),
         graph: Graph,
-        inviter: Inviter,
         whole: Option<Block>,
+        known: Vec<(NodeId, Weighed)>,
     ) -> Outbox {
+        let supply = |pool: &mut Pool<Graph>| {
+            known.into_iter().for_each(|(node, result)| pool.supply(node, result));
+        };
         let readers = whole.as_ref().map(|block| graph.readers(cx.pe(), block));
         let limit = graph.options.memory;
         let pool = Pool::new(cx.pe(), Arc::new(graph), cx.threads(), limit);
@@ -108,7 +111,9 @@ impl Part {
         let Stage::Early(early) = &mut *stage else {
             // Another thread has opened it meanwhile, perhaps for an earlier opening.
             drop(stage);
-            return self.renew(id);
+            let mut outbox = self.renew(id);
+            outbox.append(self.act(supply));
+            return outbox;
         };
         let early = std::mem::take(early);
         *stage = Stage::Open(Box::new(open));
@@ -118,6 +123,8 @@ impl Part {
             if let (Some(block), Some(readers)) = (whole, readers) {
                 pool.built(0, Arc::new(block), readers);
             }
+            // Before wanted nodes are begun.
+            supply(pool);
             dead.for_each(|pe| pool.died(pe));
             pool.start();
         });

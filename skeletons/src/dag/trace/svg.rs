@@ -84,11 +84,10 @@ impl Trace {
         let computed = drawing.nodes.iter().filter(|node| node.ran.is_some()).count();
         let (all, took) = (drawing.nodes.len(), duration(self.took_ns()));
         let (is, pes) = (if computed == 1 { "is" } else { "are" }, shares.len());
-        let title = match all == computed {
-            true => format!("{all} nodes, computed on {pes} PEs in {took}"),
-            false => {
-                format!("{all} nodes, of which {computed} {is} computed, on {pes} PEs in {took}")
-            }
+        let title = if all == computed {
+            format!("{all} nodes, computed on {pes} PEs in {took}")
+        } else {
+            format!("{all} nodes, of which {computed} {is} computed, on {pes} PEs in {took}")
         };
         drawing.text(MARGIN, MARGIN + 12.0, "title", &title);
         let mut entries: Vec<(Swatch, String)> = Vec::new();
@@ -164,10 +163,8 @@ impl Drawing<'_> {
                     _ => "class='own'".to_owned(),
                 };
                 // A bend passes its row.
-                let passing = match *to < self.nodes.len() {
-                    true => String::new(),
-                    false => format!("v{BOX}"),
-                };
+                let passing =
+                    if *to < self.nodes.len() { String::new() } else { format!("v{BOX}") };
                 let _ = writeln!(
                     self.svg,
                     "<path {style} d='M{x:.1} {y:.1}C{x:.1} {middle:.1} {end:.1} {middle:.1} \
@@ -205,16 +202,17 @@ impl Drawing<'_> {
             || ("class='none'".to_owned(), "#8c959f"),
             |(_, (stroke, fill))| (format!("fill='{fill}' stroke='{stroke}'"), stroke),
         );
-        let inner = match node.is_wanted {
-            true => format!(
+        let inner = if node.is_wanted {
+            format!(
                 "<rect class='inner' stroke='{stroke}' x='{:.1}' y='{:.1}' width='{:.1}' \
                  height='{}' rx='3'/>",
                 x + 3.0,
                 y + 3.0,
                 width - 6.0,
                 BOX - 6.0
-            ),
-            false => String::new(),
+            )
+        } else {
+            String::new()
         };
         let _ = writeln!(
             self.svg,
