@@ -1,4 +1,5 @@
-//! A run on the PE whose program wants its results: it invites the others, and says when it is over.
+//! A run on the PE whose program wants its results: it invites the others, and says when it is
+//! over.
 
 use super::block::message_of;
 use super::builder::Builder;
