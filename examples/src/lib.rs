@@ -4,6 +4,7 @@
 
 mod assignment;
 mod divide_skeleton;
+mod graph;
 mod input;
 mod journal;
 mod map_skeleton;
@@ -12,9 +13,11 @@ mod random;
 mod recording;
 mod report;
 mod splitting;
+mod whole_file;
 
 pub use assignment::AssignmentChoice;
 pub use divide_skeleton::{DivideSkeleton, Solvers};
+pub use graph::{GraphFlags, GraphRun};
 pub use input::read_text;
 pub use journal::JournalFlags;
 pub use map_skeleton::MapSkeleton;
@@ -46,7 +49,7 @@ pub struct JobFlags {
     /// Print one JSON object as the last line.
     #[arg(long)]
     pub json: bool,
-    /// Show from time to time how many tasks have been started.
+    /// Show from time to time how many tasks have been started, or nodes of a graph computed.
     #[arg(long)]
     pub progress: bool,
     /// Print the hierarchy of the PEs first.

@@ -5,17 +5,15 @@
 //! `cargo xtask simulate validate` simulates the same job from a recording. Its reader is
 //! `simulator/src/workload/recorded.rs`.
 
+use crate::whole_file::WholeFile;
 use crate::{JournalFlags, MapSkeleton, Report};
-use std::fs::Permissions;
 use std::future::{Future, poll_fn};
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::time::{Duration, Instant};
-use tempfile::NamedTempFile;
 use ultramarine::prelude::*;
-use ultramarine::{Error, Portable, Result, Stateless, Statistics, Traffic};
+use ultramarine::{Portable, Result, Stateless, Statistics, Traffic};
 
 /// The skeleton of a map, and whether its results are kept or it is recorded.
 #[derive(Clone, Debug, clap::Args)]
@@ -39,7 +37,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct MapRun {
     flags: MapFlags,
-    file: Option<RecordFile>,
+    file: Option<WholeFile>,
     /// The counters of the job when the map begins.
     before: Statistics,
     sleep_late: Duration,
@@ -56,7 +54,8 @@ impl MapRun {
     ///
     /// The file cannot be written, or a PE gives no answer.
     pub async fn begin(flags: &MapFlags, cx: &Context) -> Result<MapRun> {
-        let file = flags.record.as_deref().map(RecordFile::begin).transpose()?;
+        let file = |path: &PathBuf| WholeFile::at(path, "recording");
+        let file = flags.record.as_ref().map(file).transpose()?;
         let (mut before, mut sleep_late) = (Statistics::default(), Duration::ZERO);
         if file.is_some() {
             sleep_late = measure_sleep_late();
@@ -135,7 +134,7 @@ impl MapRun {
         recording["sleep_late_ns"] = nanos(self.sleep_late).into();
         recording["spread_ns"] = nanos(self.spread).into();
         recording["task_ns"] = self.task_ns.into();
-        file.finish(&recording.to_string())
+        file.save(|file| writeln!(file, "{recording}"))
     }
 }
 
@@ -161,49 +160,4 @@ fn sum(statistics: &Statistics, of: fn(&Traffic) -> u64) -> u64 {
 
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// A file that comes to be as a whole or not at all.
-#[derive(Debug)]
-struct RecordFile(PathBuf);
-
-impl RecordFile {
-    /// Checks that the file can be written, and leaves none behind.
-    fn begin(path: &Path) -> Result<RecordFile> {
-        if path.metadata().is_ok_and(|there| !there.is_file()) || path.file_name().is_none() {
-            return Err(refused(path, "something else than a file is there"));
-        }
-        let file = RecordFile(path.to_owned());
-        file.draft()?;
-        Ok(file)
-    }
-
-    fn draft(&self) -> Result<NamedTempFile> {
-        let folder = self.0.parent().filter(|folder| !folder.as_os_str().is_empty());
-        // The permissions of any new file; by default temporary files belong to the owner alone.
-        tempfile::Builder::new()
-            .prefix(".recording")
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder.unwrap_or(Path::new(".")))
-            .map_err(|error| refused(&self.0, error))
-    }
-
-    fn finish(self, json: &str) -> Result<()> {
-        let mut file = self.draft()?;
-        let written = writeln!(file, "{json}").and_then(|()| file.as_file().sync_all());
-        written.map_err(|error| refused(&self.0, error))?;
-        file.persist(&self.0).map_err(|failure| refused(&self.0, failure.error))?;
-        Ok(())
-    }
-}
-
-fn refused(path: &Path, reason: impl std::fmt::Display) -> Error {
-    let reason = reason.to_string();
-    // What the temporary file was to be called is of no interest.
-    let reason = reason.split(" at path ").next().unwrap_or_default();
-    Error::other(format!(
-        "cannot write the recording {}: {reason}; give a file in a folder that exists and that you \
-         may write to",
-        path.display()
-    ))
 }

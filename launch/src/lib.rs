@@ -48,7 +48,7 @@
 //! | who has died | [`Context::deaths`] |
 //! | who is near | [`Distance`], [`Topology`], [`Context::equidistant_basis`] |
 //! | an end in order when the time is up | [`shutdown_requested`] |
-//! | how far the work is | [`with_progress`] |
+//! | how far the work is | [`with_progress`], [`progress_display`] |
 //! | why a program fails, why a task does | [`Error`], [`Failure`], [`TaskError`] |
 //! | what was stolen, and from how far | [`Context::statistics`] |
 //! | everything that can be set | [`Options`], [`Settings`] |
@@ -82,7 +82,7 @@ mod world;
 pub use error::{Error, Failure, Result, StartError};
 pub use log::log_line;
 pub use options::Options;
-pub use progress::with_progress;
+pub use progress::{progress_display, with_progress};
 pub use request::{EndRequest, shutdown_requested};
 pub use ultramarine_environment::flags::LaneKind;
 pub use ultramarine_runtime::code::Stateless;

@@ -54,33 +54,84 @@ pub async fn with_progress<T>(
 /// Shows the count until all tasks have been started; after that, nothing changes any more.
 async fn show(cx: &Context, total: Option<u64>) {
     let before = cx.statistics().await.map_or(0, |statistics| statistics.tasks);
-    let (style, bar, of_all) = match total {
-        Some(total) => {
-            let style = "{bar:40} {pos}/{len} tasks started, {elapsed}";
-            (style, ProgressBar::new(total), format!("/{total}"))
-        }
-        None => ("{pos} tasks started, {elapsed}", ProgressBar::no_length(), String::new()),
-    };
-    let style =
-        ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
-    let bar = bar.with_style(style);
-    let (terminal, start) = (std::io::stderr().is_terminal(), Instant::now());
-    let mut next_line = start + LINE_EVERY;
+    let mut display = Display::new("tasks started");
     loop {
         cx.sleep(COUNT_EVERY).await;
         let Ok(statistics) = cx.statistics().await else { break };
         let started = statistics.tasks.saturating_sub(before).min(total.unwrap_or(u64::MAX));
-        if terminal {
-            bar.set_position(started);
-        } else if Instant::now() >= next_line {
-            let took = start.elapsed();
-            log_line(format_args!("{started}{of_all} tasks started after {took:.0?}"));
-            next_line += LINE_EVERY;
-        }
+        display.show(started, total);
         if Some(started) == total {
             break;
         }
     }
-    bar.finish_and_clear();
+    drop(display);
     std::future::pending::<()>().await;
+}
+
+/// Shows numbers that a skeleton tells, on standard error: what is done, and of how many, if that is
+/// known. On a terminal this is a bar, or a number; else a line is written each second at most.
+/// `what` is named after the numbers. The bar vanishes when the function is dropped.
+///
+/// ```
+/// use std::time::Duration;
+/// use ultramarine::prelude::*;
+/// use ultramarine::skeletons::dag::{Builder, DagError, Node, dag};
+///
+/// async fn squares(cx: &Context) -> Result<Vec<u64>, DagError> {
+///     let build = |g: &mut Builder, (): &()| -> Vec<Node<u64>> {
+///         (0..100).map(|n| g.source(|n| n * n, n)).collect()
+///     };
+///     let show = ultramarine::progress_display("nodes computed");
+///     dag(build, ()).progress(Duration::from_millis(250), show).run(cx).await
+/// }
+/// ```
+pub fn progress_display(what: &'static str) -> impl FnMut(u64, Option<u64>) + Send + 'static {
+    let mut display = Display::new(what);
+    move |done, of| display.show(done, of)
+}
+
+/// A bar on a terminal, or lines.
+struct Display {
+    what: &'static str,
+    /// On a terminal, once something is shown.
+    bar: Option<ProgressBar>,
+    start: Instant,
+    next_line: Instant,
+}
+
+impl Display {
+    fn new(what: &'static str) -> Self {
+        let start = Instant::now();
+        Display { what, bar: None, start, next_line: start + LINE_EVERY }
+    }
+
+    fn show(&mut self, done: u64, of: Option<u64>) {
+        let Display { what, bar, start, next_line } = self;
+        if std::io::stderr().is_terminal() {
+            bar.get_or_insert_with(|| new_bar(what, of).with_elapsed(start.elapsed()))
+                .set_position(done);
+        } else if Instant::now() >= *next_line {
+            let of_all = of.map_or_else(String::new, |of| format!("/{of}"));
+            let took = start.elapsed();
+            log_line(format_args!("{done}{of_all} {what} after {took:.0?}"));
+            *next_line = Instant::now() + LINE_EVERY;
+        }
+    }
+}
+
+impl Drop for Display {
+    fn drop(&mut self) {
+        self.bar.iter().for_each(ProgressBar::finish_and_clear);
+    }
+}
+
+fn new_bar(what: &str, of: Option<u64>) -> ProgressBar {
+    let (style, bar) = match of {
+        Some(of) => {
+            (format!("{{bar:40}} {{pos}}/{{len}} {what}, {{elapsed}}"), ProgressBar::new(of))
+        }
+        None => (format!("{{pos}} {what}, {{elapsed}}"), ProgressBar::no_length()),
+    };
+    let style = ProgressStyle::with_template(&style);
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

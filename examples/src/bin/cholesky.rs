@@ -14,7 +14,7 @@ use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
 use ultramarine::{Error, Result};
-use ultramarine_examples::{AssignmentChoice, JobFlags, Report, name_of, random};
+use ultramarine_examples::{AssignmentChoice, GraphFlags, JobFlags, Report, name_of, random};
 
 /// Compute the Cholesky factor of a symmetric matrix, tile by tile, as a graph.
 #[derive(Clone, Parser)]
@@ -28,6 +28,8 @@ struct Arguments {
     /// Which PE computes which node of the graph.
     #[arg(long, value_enum, default_value_t = AssignmentChoice::Placed)]
     assignment: AssignmentChoice,
+    #[command(flatten)]
+    graph: GraphFlags,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -318,7 +320,8 @@ fn main() -> Result<()> {
 }
 
 async fn cholesky(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { matrix, skeleton, assignment, job } = arguments;
+    let Arguments { matrix, skeleton, assignment, graph, job } = arguments;
+    let mut graph = graph.begin(&name_of(&skeleton))?;
     if !matrix.size.is_multiple_of(matrix.tile) {
         let Matrix { size, tile, .. } = matrix;
         return Err(Error::other(format!("--size {size} is no multiple of --tile {tile}")));
@@ -327,8 +330,8 @@ async fn cholesky(cx: Context, arguments: Arguments) -> Result<()> {
     let start = Instant::now();
     let residual = match skeleton {
         Skeleton::Dag => {
-            let graph = dag(build, (matrix, assignment)).assignment(assignment.rule());
-            job.progress(&cx, None, graph.run(&cx)).await?
+            let dag = dag(build, (matrix, assignment)).assignment(assignment.rule());
+            graph.run(&cx, &job, dag).await?
         }
         Skeleton::Rayon => {
             cx.spawn_fn(Distance::ZERO, |matrix: Matrix| by_rayon(&matrix), matrix).await?
@@ -337,5 +340,6 @@ async fn cholesky(cx: Context, arguments: Arguments) -> Result<()> {
     let flags = (name_of(&skeleton), &job);
     let report = Report::gather(&cx, "cholesky", flags, start, residual).await?;
     let gigaflops = (matrix.size as f64).powi(3) / 3e9 / report.elapsed().as_secs_f64();
-    report.with("gigaflops", gigaflops).print(&job)
+    report.with("gigaflops", gigaflops).print(&job)?;
+    graph.finish()
 }

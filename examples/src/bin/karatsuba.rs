@@ -10,7 +10,7 @@ use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
-use ultramarine_examples::{JobFlags, JournalFlags, Report};
+use ultramarine_examples::{GraphFlags, JobFlags, JournalFlags, Report};
 
 /// Multiply two whole numbers by Karatsuba's algorithm, as a graph.
 #[derive(Clone, Parser)]
@@ -26,6 +26,8 @@ struct Arguments {
     #[arg(long, value_name = "BITS", default_value_t = 4096, allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(8..))]
     threshold: u64,
+    #[command(flatten)]
+    graph: GraphFlags,
     #[command(flatten)]
     journal: JournalFlags,
     #[command(flatten)]
@@ -85,14 +87,15 @@ fn main() -> Result<()> {
 }
 
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { a, b, threshold, journal, job } = arguments;
+    let Arguments { a, b, threshold, graph, journal, job } = arguments;
+    let mut graph = graph.begin("dag")?;
     let cx = job.begin(cx)?;
     let build = |g: &mut Builder, (a, b, threshold): &(BigUint, BigUint, u64)| {
         product(g, (a.clone(), b.clone()), *threshold, KEPT)
     };
     let start = Instant::now();
-    let graph = dag(build, (a, b, threshold)).optional_journal(journal.file.as_ref());
-    let work = journal.set(graph).run(&cx);
-    let product = job.progress(&cx, None, work).await?.to_string();
-    Report::gather(&cx, "karatsuba", ("dag", &job), start, product).await?.print(&job)
+    let (dag, flags) = (dag(build, (a, b, threshold)), (&job, Some(&journal)));
+    let product = graph.run_kept(&cx, flags, dag).await?.to_string();
+    Report::gather(&cx, "karatsuba", ("dag", &job), start, product).await?.print(&job)?;
+    graph.finish()
 }

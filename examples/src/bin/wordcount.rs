@@ -12,7 +12,7 @@ use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
 use ultramarine::{Error, Result};
-use ultramarine_examples::{JobFlags, Report};
+use ultramarine_examples::{GraphFlags, JobFlags, Report};
 
 /// Count the words of text files. All PEs must be able to read them.
 #[derive(Clone, Parser)]
@@ -28,6 +28,8 @@ struct Arguments {
     /// Print the most frequent words, this number of them.
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
+    #[command(flatten)]
+    graph: GraphFlags,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -129,17 +131,19 @@ fn main() -> Result<()> {
 }
 
 async fn wordcount(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { files, part_kib, top, job } = arguments;
+    let Arguments { files, part_kib, top, graph, job } = arguments;
+    let mut graph = graph.begin("dag")?;
     let cx = job.begin(cx)?;
     let files = files.into_iter().map(sized).collect::<Result<Vec<_>>>()?;
     let start = Instant::now();
-    let work = dag(build, (files, part_kib << 10)).run(&cx);
-    let counts = job.progress(&cx, None, work).await?.map_err(Error::other)?;
+    let counts = graph.run(&cx, &job, dag(build, (files, part_kib << 10))).await?;
+    let counts = counts.map_err(Error::other)?;
     let words: u64 = counts.values().sum();
     let report = Report::gather(&cx, "wordcount", ("dag", &job), start, words).await?;
     let mut most: Vec<(&String, &u64)> = counts.iter().collect();
     most.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     most.truncate(top);
     let most: Vec<String> = most.iter().map(|(word, count)| format!("{word} {count}")).collect();
-    report.with("distinct", counts.len()).with("top", most.join(", ")).print(&job)
+    report.with("distinct", counts.len()).with("top", most.join(", ")).print(&job)?;
+    graph.finish()
 }

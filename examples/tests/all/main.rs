@@ -8,6 +8,7 @@ mod cholesky;
 mod common;
 mod faults;
 mod fibonacci;
+mod graph;
 #[cfg(feature = "mpi")]
 mod guest;
 mod journal;

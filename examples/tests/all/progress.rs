@@ -23,6 +23,15 @@ fn a_line_says_how_many_tasks_have_been_started_and_of_how_many() {
 }
 
 #[test]
+fn a_line_says_how_many_nodes_of_a_graph_are_computed_and_of_how_many() {
+    const TASK_BENCH: &str = env!("CARGO_BIN_EXE_task_bench");
+    let flags = "--width 10 --steps 10000 --iterations 1000000 --pes 2 --threads 1 --progress";
+    let line = run_until(&mut alone(TASK_BENCH, flags), "nodes computed after");
+    let (computed, _) = line.split_once("/100001 nodes").unwrap_or_else(|| panic!("{line}"));
+    assert!(computed.parse::<u64>().is_ok_and(|computed| computed > 0), "{line}");
+}
+
+#[test]
 fn who_divides_shows_how_many_tasks_have_been_started() {
     const QUEENS: &str = env!("CARGO_BIN_EXE_queens");
     const FIBONACCI: &str = env!("CARGO_BIN_EXE_fibonacci");

@@ -116,13 +116,15 @@ impl Block {
         self.placed.iter().map(|(index, pe)| (*index, *pe))
     }
 
-    /// Which nodes are needed for these, themselves included. Inputs from earlier blocks are left
-    /// out.
-    pub(super) fn needed(&self, wanted: &[NodeId]) -> Vec<bool> {
+    /// Which nodes are needed for these, themselves included, if the results of `known` ones are
+    /// there. Inputs from earlier blocks are left out.
+    pub(super) fn needed(&self, wanted: &[NodeId], known: &BTreeSet<NodeId>) -> Vec<bool> {
         let mut is_needed = vec![false; self.nodes.len()];
         wanted.iter().for_each(|node| is_needed[node.index as usize] = true);
         for index in (0..self.len()).rev() {
-            if is_needed[index as usize] {
+            if known.contains(&NodeId { block: self.number, index }) {
+                is_needed[index as usize] = false;
+            } else if is_needed[index as usize] {
                 let own = self.inputs(index).filter(|input| input.block == self.number);
                 own.for_each(|input| is_needed[input.index as usize] = true);
             }
@@ -169,6 +171,16 @@ impl Block {
     /// The bytes are those of no such result.
     pub(super) fn decode(&self, index: u32, bytes: &[u8]) -> Result<Value, WireError> {
         self.kind(index).decode(bytes)
+    }
+
+    /// The place of a node's kind.
+    pub(super) fn kind_of(&self, index: u32) -> u32 {
+        self.nodes[index as usize].kind
+    }
+
+    /// The names of the functions of all kinds.
+    pub(super) fn kind_names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.kinds.iter().map(|kind| kind.name())
     }
 
     fn kind(&self, index: u32) -> &dyn Kind {

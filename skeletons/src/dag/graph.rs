@@ -10,6 +10,7 @@ use super::value::Value;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 use ultramarine_runtime::executor::Context;
 use ultramarine_topology::{Pe, Topology};
 
@@ -24,6 +25,8 @@ pub(super) struct RunOptions {
     pub(super) drops_used: bool,
     /// Whether each PE notes when it has computed which node.
     pub(super) is_traced: bool,
+    /// How long a PE waits until it says that it has computed more nodes, if it should.
+    pub(super) report_after: Option<Duration>,
 }
 
 /// How a graph is built.
@@ -126,7 +129,7 @@ impl Graph {
         if !self.options.drops_used || self.options.extent != Extent::Whole {
             return Vec::new();
         }
-        let is_needed = block.needed(&self.wanted);
+        let is_needed = block.needed(&self.wanted, &BTreeSet::new());
         let mut readers = vec![0; is_needed.len()];
         let mut others = Vec::new();
         for index in (0..block.len()).filter(|index| is_needed[*index as usize]) {

@@ -1,4 +1,5 @@
-//! A run on the PE whose program wants its results: it invites the others, and says when it is over.
+//! A run on the PE whose program wants its results: it invites the others, and says when it is
+//! over.
 
 use super::block::message_of;
 use super::builder::Builder;
@@ -9,8 +10,10 @@ use super::messages::{Inviter, tell_failed};
 use super::part::Part;
 use super::pe::{Runs, tell_closed};
 use super::pool::Pool;
+use super::progress::Watch;
 use super::run::Dag;
 use super::runs::{Joined, RunId, RunName};
+use super::trace::{Trace, TracedGraph};
 use super::value::Value;
 use futures_util::{FutureExt, StreamExt};
 use serde::{Deserialize, Serialize};
@@ -33,6 +36,8 @@ pub(super) struct Host<F, A> {
     pub(super) returned: Vec<NodeId>,
     /// That block, until the run starts.
     last: Option<Built>,
+    /// What the program is told while the run goes on.
+    watch: Option<Watch>,
 }
 
 impl<F, A, W> Host<F, A>
@@ -45,7 +50,7 @@ where
     pub(super) fn open(cx: &Context, dag: Dag<F, A>) -> Result<Self, DagError> {
         // What this PE does in a run goes on when the PE that waits for this task dies.
         let cx = cx.independent();
-        let Dag { build, argument, options } = dag;
+        let Dag { build, argument, options, watch } = dag;
         let argument = Arc::new(argument);
         let make = maker(build, argument.clone(), options.extent, cx.pes());
         let last = make(options.extent.last_block())?;
@@ -68,7 +73,7 @@ where
         let invitation = Invitation { head, build, argument };
         // Those that are dead already get no invitation.
         while let Some(Some(_)) = deaths.next().now_or_never() {}
-        Ok(Host { cx, invitation, part, deaths, returned, last: Some(last) })
+        Ok(Host { cx, invitation, part, deaths, returned, last: Some(last), watch })
     }
 
     /// The block that tells the graph from others, before the run starts.
@@ -80,21 +85,25 @@ where
         self.invitation.head.id
     }
 
-    /// Begins on all PEs. The program has these results already.
-    pub(super) fn start(&mut self, known: Vec<(NodeId, Value)>) -> Result<(), DagError> {
+    /// Begins on all PEs. The program has these results already, and wants those of some nodes
+    /// beside what the builder has returned.
+    pub(super) fn start(
+        &mut self,
+        known: Vec<(NodeId, Value)>,
+        wanted: &[NodeId],
+    ) -> Result<(), DagError> {
         let Some(last) = self.last.take() else { return Ok(()) };
         let cx = &self.cx;
-        self.invitation.head.supplied.nodes = known.iter().map(|(node, _)| *node).collect();
-        self.invitation.open(cx, &self.part, last);
-        if let Some(graph) = self.part.graph() {
-            let weighed = |(node, value)| (node, graph.weighed(Ok(value), 0));
-            let known: Vec<_> = known.into_iter().map(weighed).collect();
-            let supply = |pool: &mut Pool<Graph>| {
-                known.into_iter().for_each(|(node, result)| pool.supply(node, result));
-            };
-            self.part.act(supply).carry_out(cx, &self.part);
+        let Head { options, supplied, .. } = &mut self.invitation.head;
+        supplied.nodes = known.iter().map(|(node, _)| *node).collect();
+        if let (Some(watch), Extent::Whole) = (&mut self.watch, options.extent) {
+            let is_needed = last.block.needed(&[&self.returned, wanted].concat(), &supplied.nodes);
+            watch.of = Some(is_needed.into_iter().filter(|is_needed| *is_needed).count() as u64);
         }
-        Ok(self.invitation.send_all(cx)?)
+        self.invitation.open(cx, &self.part, last, known);
+        self.invitation.send_all(cx)?;
+        self.want(wanted);
+        Ok(())
     }
 
     /// Builds a block here. Returns what its builder has returned.
@@ -116,8 +125,20 @@ where
     /// Has these nodes computed, and awaits their results.
     pub(super) async fn results(&mut self, nodes: &[NodeId]) -> Result<Vec<Value>, DagError> {
         self.want(nodes);
-        let part = self.part.clone();
-        self.attend(part.delivered(nodes), |_| {}).await
+        let (cx, part, watch) = (self.cx.clone(), self.part.clone(), self.watch.take());
+        let results = self.attend(part.delivered(nodes), |_| {});
+        match watch {
+            Some(watch) => watch.beside(&cx, &part, results).await,
+            None => results.await,
+        }
+    }
+
+    /// Who has computed what. After that the run is over.
+    pub(super) async fn trace(self) -> Result<Trace, DagError> {
+        let Head { id, options, .. } = self.invitation.head;
+        let block = self.part.block(0).filter(|_| options.extent == Extent::Whole);
+        let graph = block.map(|block| TracedGraph { block, wanted: self.returned.clone() });
+        Ok(Trace::gather(&self.cx, id, graph).await?)
     }
 
     /// Awaits something that needs the others. `react` is called after a death.
@@ -154,7 +175,7 @@ impl<F, A> Drop for Host<F, A> {
 }
 
 /// Builds blocks of a graph.
-fn maker<F, A, W>(build: F, argument: Arc<A>, extent: Extent, pes: u32) -> BlockMaker
+pub(super) fn maker<F, A, W>(build: F, argument: Arc<A>, extent: Extent, pes: u32) -> BlockMaker
 where
     F: Fn(&mut Builder, &A) -> W + Stateless,
     A: Portable + Sync,
@@ -228,7 +249,7 @@ where
             return;
         }
         match self.built(cx) {
-            Ok(last) => self.open(cx, &part, last),
+            Ok(last) => self.open(cx, &part, last, Vec::new()),
             Err(error) => tell_failed(cx, id, error),
         }
     }
@@ -246,14 +267,16 @@ where
         is_same.then_some(built).ok_or(DagError::Differs { pe: cx.pe() })
     }
 
-    /// This PE has the graph.
-    fn open(&self, cx: &Context, part: &Part, last: Built) {
+    /// This PE has the graph, and the program these results.
+    fn open(&self, cx: &Context, part: &Part, last: Built, known: Vec<(NodeId, Value)>) {
         let Head { id, options, wanted, supplied } = self.head.clone();
         let whole = (options.extent == Extent::Whole).then_some(last);
         let (block, wanted) =
             whole.map_or((None, wanted), |built| (Some(built.block), built.returned));
         let rest = (wanted, supplied);
         let graph = Graph::new(cx, self.maker(cx), options, rest, block.as_ref());
-        part.open(cx, id, graph, self.inviter(), block).carry_out(cx, part);
+        let weighed = |(node, value)| (node, graph.weighed(Ok(value), 0));
+        let known = known.into_iter().map(weighed).collect();
+        part.open(cx, (id, self.inviter()), graph, block, known).carry_out(cx, part);
     }
 }

@@ -6,9 +6,11 @@ use super::graph::Built;
 use super::handles::{NodeId, Wanted};
 use super::host::Host;
 use super::run::Dag;
+use super::trace::Trace;
 use super::value::Value;
 use crate::journal::{JournalFile, Journalled, Kept, identity};
 use futures_util::future::join;
+use std::collections::BTreeSet;
 use ultramarine_journal::Digest;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
@@ -27,8 +29,23 @@ where
     /// As for [`Dag::run`]; or the journal cannot be used, or, if it is
     /// [required](Self::required), not be written; or the graph is built in blocks.
     pub async fn run(self, cx: &Context) -> Result<W::Results, DagError> {
+        Ok(W::results(self.compute(cx).await?.0))
+    }
+
+    /// The same, and [which PE has computed which node, and when](Dag::traced_run).
+    ///
+    /// # Errors
+    ///
+    /// As for [`run`](Self::run).
+    pub async fn traced_run(mut self, cx: &Context) -> Result<(W::Results, Trace), DagError> {
+        self.skeleton.options.is_traced = true;
+        let (values, host) = self.compute(cx).await?;
+        Ok((W::results(values), host.trace().await?))
+    }
+
+    async fn compute(self, cx: &Context) -> Result<(Vec<Value>, Host<F, A>), DagError> {
         let Journalled { skeleton: dag, file, .. } = self;
-        let Some(file) = file else { return dag.run(cx).await };
+        let Some(file) = file else { return dag.compute(cx).await };
         let mut host = Host::open(cx, dag)?;
         let wanted = host.returned.clone();
         let Some(last) = host.last().filter(|last| last.block.number() == 0) else {
@@ -36,7 +53,7 @@ where
         };
         let kept: Kept<Vec<u8>> = open::<F, W>(&host.cx, file, last).await?;
         let Some(last) = host.last() else { unreachable!("the run has not started") };
-        let is_needed = last.block.needed(&wanted);
+        let is_needed = last.block.needed(&wanted, &BTreeSet::new());
         let node = |index: u32| NodeId { block: 0, index };
         let known = kept.results.iter().map(|(index, bytes)| {
             let index = *index as u32;
@@ -47,8 +64,7 @@ where
             is_needed[*index as usize] && !kept.results.contains_key(&u64::from(*index))
         };
         let new: Vec<NodeId> = last.block.kept().iter().copied().filter(is_new).map(node).collect();
-        host.start(known)?;
-        host.want(&new);
+        host.start(known, &new)?;
         let tasks = new.into_iter().map(|node| {
             let part = host.part.clone();
             let result = async move {
@@ -65,7 +81,7 @@ where
         let (values, complete) = join(host.results(&wanted), complete).await;
         let values = values?;
         complete.map_err(DagError::journal)?;
-        Ok(W::results(values))
+        Ok((values, host))
     }
 }
 

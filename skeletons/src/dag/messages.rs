@@ -6,12 +6,13 @@ use super::handles::NodeId;
 use super::part::Part;
 use super::pe::Runs;
 use super::pool::PoolMessage;
+use super::progress::report_later;
 use super::runs::{RunId, RunName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Portable};
 use ultramarine_topology::{Distance, Pe};
@@ -45,6 +46,8 @@ pub(super) struct Outbox {
     pub(super) wakers: Vec<Waker>,
     /// Results to drop.
     pub(super) discarded: Vec<Weighed>,
+    /// When to report how many nodes this PE has computed, if that is due.
+    pub(super) report_after: Option<Duration>,
 }
 
 impl Outbox {
@@ -75,6 +78,7 @@ impl Outbox {
         self.unbuilt.append(&mut next.unbuilt);
         self.wakers.append(&mut next.wakers);
         self.discarded.append(&mut next.discarded);
+        self.report_after = self.report_after.or(next.report_after);
     }
 
     /// Does all of it.
@@ -93,6 +97,9 @@ impl Outbox {
             self.append(build(cx, id, part, number));
         }
         drop(self.discarded);
+        if let Some(after) = self.report_after {
+            report_later(cx, (id.name, part.number), after);
+        }
         self.wakers.into_iter().for_each(Waker::wake);
         for (to, small) in self.small {
             let told = async |cx: Context, (id, from, small): (RunId, Pe, Vec<Small>)| {
@@ -152,9 +159,7 @@ fn compute_nodes(
     (name, number, first): (RunName, u64, NodeId),
 ) -> impl Future<Output = ()> + Send {
     async move {
-        // The run may be over, and there may be another of that name.
-        let known = Runs::on(&cx).table().get(name).filter(|known| known.number == number);
-        let Some(part) = known else { return };
+        let Some(part) = Runs::on(&cx).part(name, number) else { return };
         let mut next = Some(first);
         let mut began = Instant::now();
         while let Some(node) = next {

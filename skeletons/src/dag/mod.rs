@@ -14,7 +14,8 @@
 //! | How is that carried out? | `part`, `messages`, `value` |
 //! | How does a program ask for it? | `run`, `kept` (with a journal), `stream` (without end) |
 //! | How does a run begin, how do others join it, when is it over? | `host`, `pe`, `runs` |
-//! | When was which node computed? | `trace` |
+//! | How far is it? | `progress` |
+//! | Which PE has computed which node, and when? | `trace` |
 //!
 //! Source: T. C. Leliveld, *A Resiliency-First Approach to Distributed DAG Computations* (2017),
 //! ch. 2 to 4.
@@ -34,6 +35,7 @@ mod neighbours;
 mod part;
 mod pe;
 mod pool;
+mod progress;
 mod run;
 mod runs;
 mod stream;
@@ -47,6 +49,7 @@ pub use handles::{Inputs, Node, NodeId, Wanted};
 pub use local::{evaluate, evaluate_blocks};
 pub use run::{Dag, dag};
 pub use stream::DagStream;
+pub use trace::{PictureError, Span, Trace};
 
 #[doc(hidden)]
 pub use pe::runs_known;

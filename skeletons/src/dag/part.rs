@@ -7,8 +7,9 @@ use super::graph::{Graph, Outcome, Weighed};
 use super::handles::NodeId;
 use super::messages::{Inviter, Outbox, Told};
 use super::pool::{Pool, PoolEffect, PoolMessage};
+use super::progress::Counts;
 use super::runs::RunId;
-use super::trace::{Progress, Span};
+use super::trace::{Notes, Page};
 use super::value::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,7 +45,8 @@ struct Open {
     delivered: BTreeMap<NodeId, Outcome>,
     /// Who waits for which of them.
     wakers: BTreeMap<NodeId, Vec<Waker>>,
-    progress: Progress,
+    notes: Notes,
+    counts: Counts,
 }
 
 impl Open {
@@ -63,6 +65,8 @@ impl Open {
             }
         }
         outbox.discarded = self.pool.take_discarded();
+        let report_after = self.pool.shape().options.report_after;
+        outbox.report_after = report_after.filter(|_| self.counts.begin_report());
         outbox
     }
 }
@@ -85,25 +89,31 @@ impl Part {
         !matches!(*self.stage(), Stage::Early(_))
     }
 
-    /// This PE has the graph now; a whole graph with its only block.
+    /// This PE has the graph now; a whole graph with its only block. The program has these results.
     pub(super) fn open(
         &self,
         cx: &Context,
-        id: RunId,
+        (id, inviter): (RunId, Inviter),
         graph: Graph,
-        inviter: Inviter,
         whole: Option<Block>,
+        known: Vec<(NodeId, Weighed)>,
     ) -> Outbox {
+        let supply = |pool: &mut Pool<Graph>| {
+            known.into_iter().for_each(|(node, result)| pool.supply(node, result));
+        };
         let readers = whole.as_ref().map(|block| graph.readers(cx.pe(), block));
         let limit = graph.options.memory;
         let pool = Pool::new(cx.pe(), Arc::new(graph), cx.threads(), limit);
-        let (delivered, wakers, progress) = Default::default();
-        let open = Open { id, inviter, pool, delivered, wakers, progress };
+        let (delivered, wakers, counts) = Default::default();
+        let notes = Notes::begin();
+        let open = Open { id, inviter, pool, delivered, wakers, notes, counts };
         let mut stage = self.stage();
         let Stage::Early(early) = &mut *stage else {
             // Another thread has opened it meanwhile, perhaps for an earlier opening.
             drop(stage);
-            return self.renew(id);
+            let mut outbox = self.renew(id);
+            outbox.append(self.act(supply));
+            return outbox;
         };
         let early = std::mem::take(early);
         *stage = Stage::Open(Box::new(open));
@@ -113,6 +123,8 @@ impl Part {
             if let (Some(block), Some(readers)) = (whole, readers) {
                 pool.built(0, Arc::new(block), readers);
             }
+            // Before wanted nodes are begun.
+            supply(pool);
             dead.for_each(|pe| pool.died(pe));
             pool.start();
         });
@@ -125,7 +137,10 @@ impl Part {
     /// The run was opened again: what this PE has asked for is asked for again.
     pub(super) fn renew(&self, id: RunId) -> Outbox {
         match &mut *self.stage() {
-            Stage::Open(open) if open.id.opening < id.opening => open.id = id,
+            Stage::Open(open) if open.id.opening < id.opening => {
+                open.id = id;
+                open.counts.renew();
+            }
             _ => return Outbox::default(),
         }
         self.act(Pool::renew)
@@ -172,11 +187,48 @@ impl Part {
         }
     }
 
+    /// A block, if this PE has it.
+    pub(super) fn block(&self, number: u32) -> Option<Arc<Block>> {
+        match &*self.stage() {
+            Stage::Open(open) => open.pool.block(number).cloned(),
+            _ => None,
+        }
+    }
+
     /// The name of a node's function, if this PE has its block.
     pub(super) fn name_of(&self, node: NodeId) -> &'static str {
+        self.block(node.block).map_or("?", |block| block.name(node.index))
+    }
+
+    /// What this PE has noted, from this span on.
+    pub(super) fn page(&self, from: usize) -> Option<Page> {
         match &*self.stage() {
-            Stage::Open(open) => open.pool.block(node.block).map_or("?", |b| b.name(node.index)),
-            _ => "?",
+            Stage::Open(open) => Some(open.notes.page(from)),
+            _ => None,
+        }
+    }
+
+    /// The run, and how many nodes this PE has computed.
+    pub(super) fn report(&self) -> Option<(RunId, u64)> {
+        match &mut *self.stage() {
+            Stage::Open(open) => Some((open.id, open.counts.report())),
+            _ => None,
+        }
+    }
+
+    /// A PE says how many nodes it has computed in a run.
+    pub(super) fn note_report(&self, id: RunId, from: Pe, computed: u64) {
+        match &mut *self.stage() {
+            Stage::Open(open) if open.id == id => open.counts.note_report(from, computed),
+            _ => {}
+        }
+    }
+
+    /// How many nodes these PEs have computed, as far as they have said so.
+    pub(super) fn computed(&self, pes: impl Fn(Pe) -> bool) -> u64 {
+        match &*self.stage() {
+            Stage::Open(open) => open.counts.of(pes),
+            _ => 0,
         }
     }
 
@@ -228,15 +280,23 @@ impl Part {
         };
         // Its result has come from another PE meanwhile.
         let Some(inputs) = inputs else { return self.act(Pool::skipped) };
+        if graph.options.is_traced {
+            // What was sent in between is not the node's.
+            *began = Instant::now();
+        }
         let inputs: Result<Vec<Value>, Arc<DagError>> = inputs.into_iter().collect();
         let outcome = inputs.and_then(|inputs| Ok(block.compute(node.index, &inputs)?));
         let ended = Instant::now();
-        let span = Span { node, began: std::mem::replace(began, ended), ended };
-        let result = graph.weighed(outcome, span.nanos());
-        let result = graph.computed(node, block.name(node.index), result);
+        let began = std::mem::replace(began, ended);
+        let result = graph.weighed(outcome, ended.duration_since(began).as_nanos() as u64);
+        let name = block.name(node.index);
+        let result = graph.computed(node, name, result);
         match &mut *self.stage() {
             Stage::Open(open) => {
-                open.progress.note(span, graph.options.is_traced);
+                open.counts.note_computed();
+                if graph.options.is_traced {
+                    open.notes.note(node, name, began..ended);
+                }
                 open.pool.computed(node, result);
                 open.outbox()
             }

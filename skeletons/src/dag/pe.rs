@@ -2,7 +2,7 @@
 
 use super::messages::{Outbox, Told};
 use super::part::Part;
-use super::runs::{Joined, RunId, RunTable};
+use super::runs::{Joined, RunId, RunName, RunTable};
 use futures_util::StreamExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,6 +56,11 @@ impl Runs {
             part.renew(id).carry_out(cx, &part);
         }
         Some(part)
+    }
+
+    /// The part of this number of a run. The run may be over, and there may be another of that name.
+    pub(super) fn part(&self, name: RunName, number: u64) -> Option<Arc<Part>> {
+        self.table().get(name).filter(|known| known.number == number)
     }
 
     /// Has the pool of a run do something, if this PE has a part of it.

@@ -5,10 +5,15 @@ use super::builder::Builder;
 use super::error::DagError;
 use super::graph::{Extent, RunOptions};
 use super::handles::Wanted;
-use super::host::Host;
+use super::host::{Host, maker};
+use super::progress::Watch;
 use super::stream::DagStream;
+use super::trace::Trace;
+use super::value::Value;
 use crate::journal::Journalled;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::executor::{Context, Portable};
 
@@ -46,8 +51,9 @@ where
         memory: u64::MAX,
         drops_used: false,
         is_traced: false,
+        report_after: None,
     };
-    Dag { build, argument, options }
+    Dag { build, argument, options, watch: None }
 }
 
 /// A graph, and how it is to be computed; see [`dag`].
@@ -57,6 +63,7 @@ pub struct Dag<F, A> {
     pub(super) build: F,
     pub(super) argument: A,
     pub(super) options: RunOptions,
+    pub(super) watch: Option<Watch>,
 }
 
 impl<F, A, W> Dag<F, A>
@@ -127,6 +134,39 @@ where
         Journalled::new(self, path.map(Into::into))
     }
 
+    /// Calls `f` on this PE while the graph is computed: with the number of nodes that are done,
+    /// and of those that there are to compute. That is `None` if the graph is built
+    /// [in blocks](Self::blocks). The first number is greater each time. If it stands still, or
+    /// changes more often than `every` (at least 1 ms), `f` is not called. At the end both numbers
+    /// are the same.
+    ///
+    /// Each PE tells this one its number when that has changed, at most once in that time. A death
+    /// may let the number stand still until what was lost is computed again. Results that a
+    /// [journal](Self::journal) has do not count, and a [stream](Self::stream) has no progress.
+    pub fn progress<P>(mut self, every: Duration, f: P) -> Self
+    where
+        P: FnMut(u64, Option<u64>) + Send + 'static,
+    {
+        let every = every.max(Duration::from_millis(1));
+        self.options.report_after = Some(every);
+        self.watch = Some(Watch::new(every, f));
+        self
+    }
+
+    /// The number of nodes of the graph, or of its last block. This PE builds it to count them.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be built.
+    pub fn nodes(&self, cx: &Context) -> Result<u32, DagError>
+    where
+        A: Clone,
+    {
+        let make =
+            maker(self.build, Arc::new(self.argument.clone()), self.options.extent, cx.pes());
+        Ok(make(self.options.extent.last_block())?.block.len())
+    }
+
     /// Computes the wanted nodes, and those that they need.
     ///
     /// # Errors
@@ -135,10 +175,43 @@ where
     /// [memory](Self::memory); the graphs of two PEs differ, or one cannot be built; or the job
     /// ends.
     pub async fn run(self, cx: &Context) -> Result<W::Results, DagError> {
+        Ok(W::results(self.compute(cx).await?.0))
+    }
+
+    /// The same, and which PE has computed which node, and when: as a timeline, or as a picture of
+    /// the graph. Each PE notes about 50 bytes for each node. This PE gathers them at the end.
+    ///
+    /// ```
+    /// use ultramarine::prelude::*;
+    /// use ultramarine::skeletons::dag::{Builder, Node, dag};
+    ///
+    /// async fn sum(cx: &Context) -> ultramarine::Result<u64> {
+    ///     let build = |g: &mut Builder, (): &()| -> Node<u64> {
+    ///         let numbers: Vec<_> = (0..100).map(|n| g.source(|n| n * n, n)).collect();
+    ///         g.reduce(|(), all: &[&u64]| all.iter().copied().sum(), (), numbers)
+    ///     };
+    ///     let (sum, trace) = dag(build, ()).traced_run(cx).await?;
+    ///     std::fs::write("sum.svg", trace.to_svg()?)?;
+    ///     std::fs::write("sum.json", trace.to_timeline())?;
+    ///     Ok(sum)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`run`](Self::run).
+    pub async fn traced_run(mut self, cx: &Context) -> Result<(W::Results, Trace), DagError> {
+        self.options.is_traced = true;
+        let (values, host) = self.compute(cx).await?;
+        Ok((W::results(values), host.trace().await?))
+    }
+
+    pub(super) async fn compute(self, cx: &Context) -> Result<(Vec<Value>, Host<F, A>), DagError> {
         let mut host = Host::open(cx, self)?;
-        host.start(Vec::new())?;
+        host.start(Vec::new(), &[])?;
         let wanted = host.returned.clone();
-        Ok(W::results(host.results(&wanted).await?))
+        let values = host.results(&wanted).await?;
+        Ok((values, host))
     }
 
     /// Computes an endless graph, block after block. The builder is called for one block at a
@@ -155,7 +228,7 @@ where
     ///
     /// The first block cannot be built, or the job ends.
     pub fn stream(mut self, cx: &Context) -> Result<DagStream<F, A, W>, DagError> {
-        self.options.extent = Extent::Stream;
+        (self.options.extent, self.options.report_after) = (Extent::Stream, None);
         DagStream::open(cx, self)
     }
 }

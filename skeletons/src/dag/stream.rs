@@ -70,7 +70,7 @@ where
 {
     pub(super) fn open(cx: &Context, dag: Dag<F, A>) -> Result<Self, DagError> {
         let mut host = Host::open(cx, dag)?;
-        host.start(Vec::new())?;
+        host.start(Vec::new(), &[])?;
         let threads = u64::from(cx.pes()) * cx.threads() as u64;
         let (window, returned) = ((2 * threads).min(1 << 16) as u32, PhantomData);
         Ok(DagStream { host, ahead: VecDeque::new(), first: 0, told: 0, window, returned })

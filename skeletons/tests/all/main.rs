@@ -4,6 +4,7 @@
 mod common;
 mod dag;
 mod dag_extents;
+mod dag_trace;
 mod depth;
 mod divide;
 mod journal;

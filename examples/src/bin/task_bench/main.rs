@@ -16,7 +16,7 @@ use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
-use ultramarine_examples::{AssignmentChoice, JobFlags, Report, name_of};
+use ultramarine_examples::{AssignmentChoice, GraphFlags, JobFlags, Report, name_of};
 
 /// Compute a grid of points step by step, each from some of the step before.
 #[derive(Clone, Parser)]
@@ -34,6 +34,8 @@ struct Arguments {
     /// Which PE computes which node of the graph.
     #[arg(long, value_enum, default_value_t = AssignmentChoice::Levels)]
     assignment: AssignmentChoice,
+    #[command(flatten)]
+    graph: GraphFlags,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -109,7 +111,8 @@ fn by_steps(grid: &Grid, row: impl Fn(u32, &(dyn Fn(u32) -> u64 + Sync)) -> Vec<
 }
 
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { grid, skeleton, block_steps: steps, assignment, job } = arguments;
+    let Arguments { grid, skeleton, block_steps: steps, assignment, graph, job } = arguments;
+    let mut graph = graph.begin(&name_of(&skeleton))?;
     let blocks = Blocks { grid, steps };
     let cx = job.begin(cx)?;
     // The PEs connect when they first speak to each other.
@@ -117,13 +120,13 @@ async fn run(cx: Context, arguments: Arguments) -> Result<()> {
     let start = Instant::now();
     let result = match skeleton {
         Skeleton::Dag => {
-            let graph = dag(build, (grid, assignment)).assignment(assignment.rule());
-            job.progress(&cx, None, graph.run(&cx)).await?
+            let dag = dag(build, (grid, assignment)).assignment(assignment.rule());
+            graph.run(&cx, &job, dag).await?
         }
         Skeleton::Blocks => {
-            let graph = dag(blocks::build, blocks).blocks(blocks.count());
-            let row = graph.assignment(assignment.rule()).run(&cx);
-            sum(job.progress(&cx, None, row).await?.into_iter())
+            let dag = dag(blocks::build, blocks).blocks(blocks.count());
+            let row = graph.run(&cx, &job, dag.assignment(assignment.rule())).await?;
+            sum(row.into_iter())
         }
         Skeleton::Stream => {
             let last = async {
@@ -146,5 +149,6 @@ async fn run(cx: Context, arguments: Arguments) -> Result<()> {
     let flags = (name_of(&skeleton), &job);
     let report = Report::gather(&cx, "task_bench", flags, start, result.cast_signed()).await?;
     let point_us = report.elapsed().as_secs_f64() * 1e6 / grid.points() as f64;
-    report.with("points", grid.points()).with("point_us", point_us).print(&job)
+    report.with("points", grid.points()).with("point_us", point_us).print(&job)?;
+    graph.finish()
 }

@@ -13,7 +13,7 @@ use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
-use ultramarine_examples::{JobFlags, Report, name_of};
+use ultramarine_examples::{GraphFlags, JobFlags, Report, name_of};
 
 /// Find the score of the best local alignment of two sequences.
 #[derive(Clone, Parser)]
@@ -32,6 +32,8 @@ struct Arguments {
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::Dag)]
     skeleton: Skeleton,
+    #[command(flatten)]
+    graph: GraphFlags,
     #[command(flatten)]
     job: JobFlags,
 }
@@ -86,16 +88,14 @@ fn build(g: &mut Builder, (a, b, scoring, tile_size): &Input) -> Node<i32> {
 }
 
 async fn wavefront(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { a, b, scoring, tile: tile_size, skeleton, job } = arguments;
+    let Arguments { a, b, scoring, tile: tile_size, skeleton, graph, job } = arguments;
+    let mut graph = graph.begin(&name_of(&skeleton))?;
     let cx = job.begin(cx)?;
     let (a, b) = (read_fasta(&a)?, read_fasta(&b)?);
     let cells = a.len() as u64 * b.len() as u64;
     let start = Instant::now();
     let best = match skeleton {
-        Skeleton::Dag => {
-            let work = dag(build, (a, b, scoring, tile_size)).run(&cx);
-            job.progress(&cx, None, work).await?
-        }
+        Skeleton::Dag => graph.run(&cx, &job, dag(build, (a, b, scoring, tile_size))).await?,
         Skeleton::Sequential => {
             let (left, up) = (Edges::outside(a.len(), 0), Edges::outside(0, b.len()));
             tile(scoring, (&a, &b), &left, &up).best
@@ -104,5 +104,6 @@ async fn wavefront(cx: Context, arguments: Arguments) -> Result<()> {
     let flags = (name_of(&skeleton), &job);
     let report = Report::gather(&cx, "wavefront", flags, start, best).await?;
     let cells_us = cells as f64 / 1e6 / report.elapsed().as_secs_f64();
-    report.with("cells", cells).with("cells_us", cells_us).print(&job)
+    report.with("cells", cells).with("cells_us", cells_us).print(&job)?;
+    graph.finish()
 }

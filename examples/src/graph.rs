@@ -1,0 +1,153 @@
+//! The flags of the examples that compute a graph: `--dot`, `--svg` and `--timeline` write who has
+//! computed what to files. `--progress` shows the number of computed nodes.
+
+use crate::whole_file::WholeFile;
+use crate::{JobFlags, JournalFlags};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+use ultramarine::skeletons::dag::{Builder, Dag, Trace, Wanted};
+use ultramarine::{Context, Error, Portable, Result, Stateless, progress_display};
+
+/// How often progress is shown.
+const PROGRESS_EVERY: Duration = Duration::from_millis(250);
+
+/// Which files show a graph and its run.
+#[derive(Clone, Debug, clap::Args)]
+pub struct GraphFlags {
+    /// Write the graph, and which PE has computed which node, to this file for Graphviz.
+    #[arg(long, value_name = "FILE")]
+    dot: Option<PathBuf>,
+    /// Write the same to this file as an SVG picture, if the graph has at most 500 nodes.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Write when which thread has computed which node to this file, for Perfetto or
+    /// chrome://tracing.
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
+}
+
+/// A graph that is computed, and the files that show that.
+#[derive(Debug)]
+pub struct GraphRun {
+    files: Vec<(Format, WholeFile)>,
+    trace: Option<Trace>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Format {
+    Dot,
+    Svg,
+    Timeline,
+}
+
+impl GraphFlags {
+    /// Checks that the files can be written: a program must not compute for hours in vain.
+    ///
+    /// # Errors
+    ///
+    /// One cannot be written, two are the same, or the skeleton is not `dag`.
+    pub fn begin(&self, skeleton: &str) -> Result<GraphRun> {
+        let flags = [
+            (Format::Dot, "--dot", "graph", &self.dot),
+            (Format::Svg, "--svg", "picture", &self.svg),
+            (Format::Timeline, "--timeline", "timeline", &self.timeline),
+        ];
+        let mut files = Vec::new();
+        let mut paths = Vec::new();
+        for (format, flag, what, path) in flags {
+            let Some(path) = path else { continue };
+            if skeleton != "dag" {
+                return Err(Error::other(format!("{flag}: the skeleton {skeleton} has no graph")));
+            }
+            if paths.contains(&path) {
+                let path = path.display();
+                return Err(Error::other(format!("{flag}: {path} is that of another flag, too")));
+            }
+            paths.push(path);
+            files.push((format, WholeFile::at(path, what)?));
+        }
+        Ok(GraphRun { files, trace: None })
+    }
+}
+
+impl GraphRun {
+    /// Computes a graph, with its progress if the flags say so.
+    ///
+    /// # Errors
+    ///
+    /// The graph has no result, or is too large for a picture.
+    pub async fn run<F, A, W>(
+        &mut self,
+        cx: &Context,
+        job: &JobFlags,
+        graph: Dag<F, A>,
+    ) -> Result<W::Results>
+    where
+        F: Fn(&mut Builder, &A) -> W + Stateless,
+        A: Portable + Sync + Clone,
+        W: Wanted,
+    {
+        self.run_kept(cx, (job, None), graph).await
+    }
+
+    /// The same, with a journal if its flags say so.
+    ///
+    /// # Errors
+    ///
+    /// The journal cannot be used; or as for [`run`](Self::run).
+    pub async fn run_kept<F, A, W>(
+        &mut self,
+        cx: &Context,
+        (job, journal): (&JobFlags, Option<&JournalFlags>),
+        mut graph: Dag<F, A>,
+    ) -> Result<W::Results>
+    where
+        F: Fn(&mut Builder, &A) -> W + Stateless,
+        A: Portable + Sync + Clone,
+        W: Wanted,
+    {
+        if self.files.iter().any(|(format, _)| *format == Format::Svg) {
+            let (nodes, most) = (graph.nodes(cx)?, Trace::SVG_NODES_MAX);
+            if nodes > most {
+                return Err(Error::other(format!(
+                    "--svg: the graph has {nodes} nodes, and a picture shows at most {most}; take a \
+                     smaller problem, or --dot and Graphviz"
+                )));
+            }
+        }
+        if job.progress {
+            graph = graph.progress(PROGRESS_EVERY, progress_display("nodes computed"));
+        }
+        let path = journal.and_then(|journal| journal.file.clone());
+        let graph = graph.optional_journal(path);
+        let graph = match journal {
+            Some(journal) => journal.set(graph),
+            None => graph,
+        };
+        if self.files.is_empty() {
+            return Ok(graph.run(cx).await?);
+        }
+        let (results, trace) = graph.traced_run(cx).await?;
+        self.trace = Some(trace);
+        Ok(results)
+    }
+
+    /// Writes the files.
+    ///
+    /// # Errors
+    ///
+    /// One cannot be written.
+    pub fn finish(self) -> Result<()> {
+        let Some(trace) = self.trace else { return Ok(()) };
+        for (format, file) in self.files {
+            let text = match format {
+                Format::Dot => trace.to_dot()?,
+                Format::Svg => trace.to_svg()?,
+                Format::Timeline => trace.to_timeline(),
+            };
+            file.save(|file| file.write_all(text.as_bytes()))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! The files by which examples show a graph and its run.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use ultramarine_testkit::{alone, run};
+
+const KARATSUBA: &str = env!("CARGO_BIN_EXE_karatsuba");
+const TASK_BENCH: &str = env!("CARGO_BIN_EXE_task_bench");
+
+/// Two products.
+const SMALL: &str = "--threshold 16 123456789012345 543210987654321";
+const MIDDLE: &str = "--threshold 8 12345678901234567890 98765432109876543210";
+
+/// The PEs that computed the nodes of a timeline, and the number of nodes, each computed once.
+fn timeline(file: &Path) -> (BTreeSet<u64>, usize) {
+    let json = fs::read_to_string(file).expect("it was written");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    let events = json["traceEvents"].as_array().expect("a list").iter();
+    let computed: Vec<_> = events.filter(|event| event["ph"] == "X").collect();
+    let nodes: BTreeSet<_> = computed.iter().filter_map(|e| e["args"]["node"].as_u64()).collect();
+    let pes = computed.iter().filter_map(|event| event["pid"].as_u64()).collect();
+    (pes, nodes.len())
+}
+
+#[test]
+fn all_three_files_are_written() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let [dot, svg, json] = ["g.dot", "g.svg", "g.json"].map(|name| folder.path().join(name));
+    fs::write(&dot, "a former file").expect("there is room");
+    let mut command = alone(KARATSUBA, SMALL);
+    command.args("--pes 3 --threads 1 --json --progress".split(' '));
+    command.arg("--dot").arg(&dot).arg("--svg").arg(&svg).arg("--timeline").arg(&json);
+    assert_eq!(run(&mut command).report()["result"], "67063084292027052277861592745");
+    let [dot, svg] = [dot, svg].map(|path| fs::read_to_string(path).expect("it was written"));
+    let (_, nodes) = timeline(&json);
+    assert_eq!(dot.matches("label=\"product").count(), nodes, "{dot}");
+    assert_eq!(svg.matches("<g>").count(), nodes, "{svg}");
+    assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 3);
+}
+
+#[test]
+fn what_cannot_be_shown_is_refused_before_the_work() {
+    let folder = tempfile::tempdir().expect("there is room");
+    // The work would take hours.
+    let long = "--width 100 --steps 1000 --iterations 100000000 --pes 2";
+    for (flags, why) in [
+        ("--dot no/such.dot", "cannot write the graph no/such.dot: No such file"),
+        ("--svg .", "cannot write the picture .: something else than a file is there"),
+        ("--timeline /dev/full", "cannot write the timeline /dev/full: something else"),
+        ("--dot here --svg here", "--svg: here is that of another flag, too"),
+        ("--svg here", "--svg: the graph has 100001 nodes, and a picture shows at most 500"),
+        ("--dot here --skeleton rayon", "--dot: the skeleton rayon has no graph"),
+    ] {
+        let mut command = alone(TASK_BENCH, &format!("{long} {flags}"));
+        run(command.current_dir(&folder)).fails_with(why);
+    }
+    assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 0, "nothing is left behind");
+}
+
+#[cfg(feature = "mpi")]
+mod mpi {
+    use super::*;
+    use crate::common::launched;
+    use num_bigint::BigUint;
+
+    #[test]
+    fn processes_show_what_they_computed() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let json = folder.path().join("g.json");
+        let Some(mut command) = launched(KARATSUBA, 3, MIDDLE) else { return };
+        let ended = run(command.args(["--json", "--timeline"]).arg(&json));
+        assert_eq!(ended.report()["result"], "1219326311370217952237463801111263526900");
+        let (pes, nodes) = timeline(&json);
+        assert_eq!(pes, BTreeSet::from([0, 1, 2]));
+        assert!(nodes > 30 && nodes % 3 == 1, "{nodes}");
+    }
+
+    /// What the dead had noted is lost, and what was computed again is there.
+    #[test]
+    fn a_timeline_comes_though_processes_die() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let json = folder.path().join("g.json");
+        let factor = "7".repeat(40_000);
+        let flags = "--threshold 512 --json --progress --kill-at 0.05,0.2";
+        let Some(mut command) = launched(KARATSUBA, 4, flags) else { return };
+        let ended = run(command.args([&factor, &factor]).arg("--timeline").arg(&json));
+        let square = factor.parse::<BigUint>().expect("it is a number").pow(2);
+        assert_eq!(ended.report()["result"], square.to_string());
+        assert!(timeline(&json).0.contains(&0));
+    }
+}

@@ -1,0 +1,129 @@
+//! How far a run is: each PE tells that of the program now and then how many nodes it has computed.
+
+use super::part::Part;
+use super::pe::Runs;
+use super::runs::{RunId, RunName};
+use futures_util::future::{Either, select};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::pin;
+use std::time::Duration;
+use ultramarine_runtime::executor::Context;
+use ultramarine_topology::Pe;
+
+/// What a part knows of the number of computed nodes.
+#[derive(Default)]
+pub(super) struct Counts {
+    /// How many were computed here.
+    computed: u64,
+    /// How many of them the PE of the program has been told of.
+    reported: u64,
+    /// Whether a report is under way.
+    is_reporting: bool,
+    /// On the PE of the program: what the others have told it.
+    of_pes: BTreeMap<Pe, u64>,
+}
+
+impl Counts {
+    pub(super) fn note_computed(&mut self) {
+        self.computed += 1;
+    }
+
+    /// Another PE wants to know.
+    pub(super) fn renew(&mut self) {
+        self.reported = 0;
+    }
+
+    /// Whether a report is to be begun now.
+    pub(super) fn begin_report(&mut self) -> bool {
+        let is_due = self.computed > self.reported && !self.is_reporting;
+        self.is_reporting |= is_due;
+        is_due
+    }
+
+    /// What is reported now.
+    pub(super) fn report(&mut self) -> u64 {
+        (self.reported, self.is_reporting) = (self.computed, false);
+        self.computed
+    }
+
+    pub(super) fn note_report(&mut self, from: Pe, computed: u64) {
+        self.of_pes.insert(from, computed);
+    }
+
+    /// What these PEs have computed, as far as is known.
+    pub(super) fn of(&self, pes: impl Fn(Pe) -> bool) -> u64 {
+        self.of_pes.iter().filter(|(pe, _)| pes(**pe)).map(|(_, computed)| computed).sum()
+    }
+}
+
+/// Has this PE report after this time. Until then more may be computed.
+pub(super) fn report_later(cx: &Context, part: (RunName, u64), after: Duration) {
+    let report = async |cx: Context, ((name, number), after): ((RunName, u64), Duration)| {
+        cx.sleep(after).await;
+        let report = Runs::on(&cx).part(name, number).and_then(|part| part.report());
+        let Some((id, computed)) = report else { return };
+        let note = async |cx: Context, (id, from, computed): (RunId, Pe, u64)| {
+            let part = Runs::on(&cx).table().get(id.name);
+            part.into_iter().for_each(|part| part.note_report(id, from, computed));
+        };
+        // If it cannot be told, the job ends.
+        let _ = cx.tell(id.opening.root, note, (id, cx.pe(), computed));
+    };
+    // A message comes before the nodes that wait; a task would not.
+    let _ = cx.tell(cx.pe(), report, (part, after));
+}
+
+/// What a program wants to hear of its run.
+pub(super) struct Watch {
+    every: Duration,
+    f: Box<dyn FnMut(u64, Option<u64>) + Send>,
+    /// The number of nodes that are to be computed, if it is known.
+    pub(super) of: Option<u64>,
+    /// What the program has heard last.
+    done: u64,
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("every", &self.every).finish_non_exhaustive()
+    }
+}
+
+impl Watch {
+    pub(super) fn new(every: Duration, f: impl FnMut(u64, Option<u64>) + Send + 'static) -> Self {
+        Watch { every, f: Box::new(f), of: None, done: 0 }
+    }
+
+    /// Awaits `work`, and tells the program meanwhile how far it is.
+    pub(super) async fn beside<T, E>(
+        mut self,
+        cx: &Context,
+        part: &Part,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        // What the dead had is lost, or the others have it.
+        let computed = || part.computed(|pe| !cx.is_dead(pe));
+        let mut work = pin!(work);
+        loop {
+            match select(work.as_mut(), pin!(cx.sleep(self.every))).await {
+                Either::Left((result, _)) => {
+                    if result.is_ok() {
+                        self.show(self.of.unwrap_or_else(computed));
+                    }
+                    return result;
+                }
+                Either::Right(_) => self.show(computed()),
+            }
+        }
+    }
+
+    /// A node that was computed again counts twice.
+    fn show(&mut self, computed: u64) {
+        let done = computed.min(self.of.unwrap_or(u64::MAX));
+        if done > self.done {
+            self.done = done;
+            (self.f)(done, self.of);
+        }
+    }
+}
