@@ -224,10 +224,15 @@ async fn with_journal(cx: &Context, path: PathBuf) -> Result<(Trace, Told), DagE
 fn what_a_journal_has_is_not_computed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal");
+    let first = path.clone();
     job(racks(&[1, 1], 1), async move |cx| {
-        let (trace, told) = with_journal(&cx, path.clone()).await.unwrap();
+        let (trace, told) = with_journal(&cx, first).await.unwrap();
         assert_eq!(trace.spans.len(), 32);
         check(&told, (32, Some(32)));
+        Ok(())
+    });
+    // Another job: in the same one the parts of the first run may still be there.
+    job(racks(&[1, 1], 1), async move |cx| {
         let (trace, told) = with_journal(&cx, path).await.unwrap();
         assert_eq!(pes(&trace).keys().copied().collect::<Vec<_>>(), [30], "the last leaf");
         check(&told, (1, Some(1)));
