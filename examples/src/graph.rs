@@ -111,8 +111,8 @@ impl GraphRun {
             let (nodes, most) = (graph.nodes(cx)?, Trace::SVG_NODES_MAX);
             if nodes > most {
                 return Err(Error::other(format!(
-                    "--svg: the graph has {nodes} nodes, and a picture shows at most {most}; take a \
-                     smaller problem, or --dot and Graphviz"
+                    "--svg: the graph has {nodes} nodes, and a picture shows at most {most}; take \
+                     a smaller problem, or --dot and Graphviz"
                 )));
             }
         }

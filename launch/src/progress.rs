@@ -68,8 +68,8 @@ async fn show(cx: &Context, total: Option<u64>) {
     std::future::pending::<()>().await;
 }
 
-/// Shows numbers that a skeleton tells, on standard error: what is done, and of how many, if that is
-/// known. On a terminal this is a bar, or a number; else a line is written each second at most.
+/// Shows numbers that a skeleton tells, on standard error: what is done, and of how many, if that
+/// is known. On a terminal this is a bar, or a number; else a line is written each second at most.
 /// `what` is named after the numbers. The bar vanishes when the function is dropped.
 ///
 /// ```

@@ -58,7 +58,7 @@ impl Runs {
         Some(part)
     }
 
-    /// The part of this number of a run. The run may be over, and there may be another of that name.
+    /// The part of this number of a run. That may be over, and there may be another of its name.
     pub(super) fn part(&self, name: RunName, number: u64) -> Option<Arc<Part>> {
         self.table().get(name).filter(|known| known.number == number)
     }

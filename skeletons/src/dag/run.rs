@@ -179,9 +179,9 @@ where
     }
 
     /// The same, and which PE has computed which node, and when: as a timeline, or as a picture of
-    /// the graph. Each PE notes about 50 bytes for each node. This PE gathers them at the end. A run
-    /// may join one of the same graph that is under way or has just ended: then its trace has what
-    /// that one has computed.
+    /// the graph. Each PE notes about 50 bytes for each node. This PE gathers them at the end. A
+    /// run may join one of the same graph that is under way or has just ended: then its trace has
+    /// what that one has computed.
     ///
     /// ```
     /// use ultramarine::prelude::*;

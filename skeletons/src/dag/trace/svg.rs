@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 /// The most nodes of a graph that is drawn.
 const NODES_MAX: u32 = 500;
 
-/// In pixels: the margin, a box and the distance of rows, the width of a letter, and the least width
-/// of a picture without its margins.
+/// In pixels: the margin, a box and the distance of rows, the width of a letter, and the least
+/// width of a picture without its margins.
 const MARGIN: f64 = 24.0;
 const BOX: f64 = 38.0;
 const ROW: f64 = 84.0;

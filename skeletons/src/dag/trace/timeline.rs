@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 impl Trace {
-    /// The spans as JSON, which <https://ui.perfetto.dev> and `chrome://tracing` show: a process for
-    /// each PE, and a row for each of its threads.
+    /// The spans as JSON, which <https://ui.perfetto.dev> and `chrome://tracing` show: a process
+    /// for each PE, and a row for each of its threads.
     pub fn to_timeline(&self) -> String {
         let graph = self.graph.as_ref().map(|graph| (graph, labels(&graph.block)));
         let mut shorts: BTreeMap<&str, String> = BTreeMap::new();
