@@ -37,10 +37,11 @@ impl Trace {
     /// The most nodes of a graph that [`to_svg`](Self::to_svg) draws.
     pub const SVG_NODES_MAX: u32 = NODES_MAX;
 
-    /// A picture of a graph of at most 500 nodes, as the text of an SVG file. Each node stands below
-    /// its inputs, and has the colour of the PE that has computed it. One that was not computed is
-    /// dashed, and a wanted one has a double border. An edge is coloured if its result was needed by
-    /// another PE. The tooltip of a node says when it was computed, and by which thread.
+    /// A picture of a graph of at most 500 nodes, as the text of an SVG file. Each node stands
+    /// below its inputs, and has the colour of the PE that has computed it. One that was not
+    /// computed is dashed, and a wanted one has a double border. An edge is coloured if its result
+    /// was needed by another PE. The tooltip of a node says when it was computed, and by which
+    /// thread.
     ///
     /// # Errors
     ///
