@@ -70,8 +70,8 @@ impl Trace {
         );
         Ok(format!(
             "<svg xmlns='http://www.w3.org/2000/svg' width='{width:.0}' height='{height:.0}' \
-             viewBox='0 0 {width:.0} {height:.0}' role='img'>\n<title>A graph of {count} nodes, and \
-             who ran what</title>\n<style>{STYLE}</style>\n<rect class='page' x='.5' y='.5' \
+             viewBox='0 0 {width:.0} {height:.0}' role='img'>\n<title>A graph of {count} nodes, \
+             and who ran what</title>\n<style>{STYLE}</style>\n<rect class='page' x='.5' y='.5' \
              width='{:.0}' height='{:.0}' rx='8'/>\n{}</svg>\n",
             width - 1.0,
             height - 1.0,
