@@ -160,7 +160,7 @@ impl Block {
         catch_unwind(computed).map_err(|panic| DagError::Panicked {
             node: NodeId { block: self.number, index },
             name: self.name(index).to_owned(),
-            message: message_of(panic),
+            message: message_of(&*panic),
         })
     }
 
@@ -228,7 +228,7 @@ impl Block {
 }
 
 /// What a panic says.
-pub(super) fn message_of(panic: Box<dyn Any + Send>) -> String {
+pub(super) fn message_of(panic: &(dyn Any + Send)) -> String {
     let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
     message.unwrap_or_else(|| "it does not say why".to_owned())

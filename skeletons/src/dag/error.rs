@@ -77,6 +77,7 @@ pub enum DagError {
 }
 
 impl DagError {
+    #[expect(clippy::needless_pass_by_value, reason = "it is used where errors are mapped")]
     pub(super) fn journal(error: impl ToString) -> Self {
         DagError::Journal { message: error.to_string() }
     }

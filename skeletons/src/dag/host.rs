@@ -17,6 +17,8 @@ use super::trace::{Trace, TracedGraph};
 use super::value::Value;
 use futures_util::{FutureExt, StreamExt};
 use serde::{Deserialize, Serialize};
+use std::any::Any;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
@@ -68,7 +70,7 @@ where
             Extent::Whole | Extent::Stream => Vec::new(),
             Extent::Blocks(_) => returned.clone(),
         };
-        let supplied = Supplied { nodes: Default::default(), by: cx.pe() };
+        let supplied = Supplied { nodes: BTreeSet::new(), by: cx.pe() };
         let head = Head { id, options, wanted, supplied };
         let invitation = Invitation { head, build, argument };
         // Those that are dead already get no invitation.
@@ -188,7 +190,10 @@ where
         }
         // Nothing of the builder's is seen after a panic.
         let built = catch_unwind(AssertUnwindSafe(|| build(&mut builder, &argument).ids()));
-        let unbuilt = |panic| DagError::Unbuilt { block: number, message: message_of(panic) };
+        let unbuilt = |panic: Box<dyn Any + Send>| DagError::Unbuilt {
+            block: number,
+            message: message_of(&*panic),
+        };
         let returned = built.map_err(unbuilt)?;
         Ok(Built { block: builder.finish(), returned })
     })

@@ -317,16 +317,16 @@ impl Part {
     fn poll_delivered(&self, node: NodeId, waker: &Waker) -> Poll<Result<Value, DagError>> {
         match &mut *self.stage() {
             Stage::Failed(error) => Poll::Ready(Err(error.clone())),
-            Stage::Open(open) => match open.delivered.get(&node) {
-                Some(outcome) => Poll::Ready(outcome.clone().map_err(Arc::unwrap_or_clone)),
-                None => {
-                    let known = open.wakers.entry(node).or_default();
-                    if !known.iter().any(|known| known.will_wake(waker)) {
-                        known.push(waker.clone());
-                    }
-                    Poll::Pending
+            Stage::Open(open) => {
+                if let Some(outcome) = open.delivered.get(&node) {
+                    return Poll::Ready(outcome.clone().map_err(Arc::unwrap_or_clone));
                 }
-            },
+                let known = open.wakers.entry(node).or_default();
+                if !known.iter().any(|known| known.will_wake(waker)) {
+                    known.push(waker.clone());
+                }
+                Poll::Pending
+            }
             // It is not closed while a program waits for it, unless the job ends.
             Stage::Early(_) | Stage::Closed => Poll::Ready(Err(TaskError::ShuttingDown.into())),
         }

@@ -77,6 +77,7 @@ where
     }
 
     /// How many blocks are computed ahead, at least 1. Default: two for each thread of the job.
+    #[must_use = "the stream that is returned has the window"]
     pub fn window(mut self, blocks: u32) -> Self {
         self.window = blocks.max(1);
         self

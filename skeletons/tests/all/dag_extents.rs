@@ -10,6 +10,7 @@ use ultramarine::skeletons::dag::{
 use ultramarine_testkit::racks;
 
 /// Rows of numbers, each from three of the row before; a block has some rows. Returns the last row.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "builders take their arguments so")]
 fn rows(g: &mut Builder, &(width, rows): &(u32, u32)) -> Vec<Node<u64>> {
     let row_of = |g: &Builder, row: u32| -> Vec<Node<u64>> {
         (0..width).map(|n| g.node_of(g.block() - 1, row * width + n)).collect()
@@ -30,6 +31,7 @@ fn rows(g: &mut Builder, &(width, rows): &(u32, u32)) -> Vec<Node<u64>> {
 }
 
 /// The same in one block.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "builders take their arguments so")]
 fn whole(g: &mut Builder, &(width, all): &(u32, u32)) -> Vec<Node<u64>> {
     rows(g, &(width, all))
 }
@@ -75,24 +77,22 @@ fn a_pe_builds_the_blocks_whose_nodes_it_computes() {
 #[test]
 fn what_earlier_blocks_do_not_have_is_an_error() {
     job(racks(&[1, 1], 1), async |cx| {
-        let none = |g: &mut Builder, (): &()| match g.block() {
-            0 => g.source(|n| *n, 1_u64),
-            _ => {
-                let (has, has_not) = (g.node_of(0, 0), g.node_of(0, 7));
-                g.zip(|(), (a, b): (&u64, &u64)| a + b, (), (has, has_not))
+        let none = |g: &mut Builder, (): &()| {
+            if g.block() == 0 {
+                return g.source(|n| *n, 1_u64);
             }
+            let (has, has_not) = (g.node_of(0, 0), g.node_of(0, 7));
+            g.zip(|(), (a, b): (&u64, &u64)| a + b, (), (has, has_not))
         };
         let error = dag(none, ()).blocks(2).run(&cx).await.unwrap_err();
         assert!(matches!(error, DagError::NoSuchNode { node } if node.index == 7), "{error}");
-        let other_type = |g: &mut Builder, (): &()| match g.block() {
-            0 => {
+        let other_type = |g: &mut Builder, (): &()| {
+            if g.block() == 0 {
                 g.source(|n: &u64| n.to_string(), 1);
-                g.source(|n| *n, 1_u64)
+                return g.source(|n| *n, 1_u64);
             }
-            _ => {
-                let text = g.node_of::<u64>(0, 0);
-                g.map(|(), n: &u64| *n, (), text)
-            }
+            let text = g.node_of::<u64>(0, 0);
+            g.map(|(), n: &u64| *n, (), text)
         };
         let error = dag(other_type, ()).blocks(2).run(&cx).await.unwrap_err();
         assert!(
@@ -116,12 +116,10 @@ fn a_builder_that_panics_ends_the_run_and_not_the_job() {
         };
         // PE 1 may say so before or after the result is there.
         let _ = dag(elsewhere, ()).run(&cx).await;
-        let in_blocks = |g: &mut Builder, (): &()| match g.block() {
-            0 => panic!("no block 0"),
-            _ => {
-                let before = g.node_of::<u64>(0, 0);
-                g.map(|(), n: &u64| *n, (), before)
-            }
+        let in_blocks = |g: &mut Builder, (): &()| {
+            assert!(g.block() > 0, "no block 0");
+            let before = g.node_of::<u64>(0, 0);
+            g.map(|(), n: &u64| *n, (), before)
         };
         let error = dag(in_blocks, ()).blocks(2).run(&cx).await.unwrap_err();
         assert!(error.to_string().contains("no block 0"), "{error}");
@@ -133,6 +131,7 @@ fn a_builder_that_panics_ends_the_run_and_not_the_job() {
 }
 
 /// The sum of the numbers of all blocks so far, and what the block before has returned.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "builders take their arguments so")]
 fn sums(g: &mut Builder, (): &()) -> Node<u64> {
     let block = g.block();
     let own = g.source(|n| *n, u64::from(block));
@@ -168,12 +167,13 @@ fn a_stream_has_no_end_and_ends_when_it_is_dropped() {
 #[test]
 fn a_stream_may_use_what_the_block_before_has_returned_only() {
     job(racks(&[1, 1], 1), async |cx| {
-        let far = |g: &mut Builder, (): &()| match g.block() {
-            block @ 0..40 => g.source(|n| *n, u64::from(block)),
-            _ => {
-                let far = g.node_of::<u64>(3, 0);
-                g.map(|(), n: &u64| *n, (), far)
+        let far = |g: &mut Builder, (): &()| {
+            if g.block() < 40 {
+                let block = g.block();
+                return g.source(|n| *n, u64::from(block));
             }
+            let far = g.node_of::<u64>(3, 0);
+            g.map(|(), n: &u64| *n, (), far)
         };
         let mut stream = dag(far, ()).stream(&cx).unwrap().window(2);
         for n in 0..40 {

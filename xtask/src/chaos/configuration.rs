@@ -146,7 +146,7 @@ const WORDCOUNT: Program = Program {
 const TASK_BENCH: Program = Program {
     name: "task_bench",
     flags: "--pattern random-nearest --width 40 --steps 100 --iterations 8000",
-    skeletons: GRAPH,
+    skeletons: &["dag", "blocks", "stream"],
     tasks: 4000,
     input: Input::Nothing,
     answer: Answer::Is("-1487977757492390968"),

@@ -6,7 +6,7 @@
 //! blocks that are under way, however long the stream is: an heir asks the keeper for what its
 //! dead owner had.
 
-use super::state::NodePhase;
+use super::state::{BlockState, NodePhase};
 use super::{Pool, Shape};
 use crate::dag::handles::NodeId;
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ impl<S: Shape> Pool<S> {
         over.into_iter().for_each(|block| self.forget(block));
         // What is computed once more for the one block that is left may need what is forgotten.
         let Some(number) = first.checked_sub(1) else { return };
-        let known = self.blocks.get(&number).map(|block| block.known()).unwrap_or_default();
+        let known = self.blocks.get(&number).map(BlockState::known).unwrap_or_default();
         for (index, state) in known {
             let is_open = !matches!(state.phase, NodePhase::Unknown | NodePhase::Done);
             if is_open && state.phase != NodePhase::Running {
