@@ -27,7 +27,7 @@ impl Shape for Drawn {
     }
 
     fn may_move(&self, node: NodeId) -> bool {
-        node.index % 8 != 0
+        !node.index.is_multiple_of(8)
     }
 
     fn neighbours(&self, me: Pe, dead: &BTreeSet<Pe>) -> Vec<Pe> {
