@@ -21,8 +21,7 @@ pub struct GraphFlags {
     /// Write the same to this file as an SVG picture, if the graph has at most 500 nodes.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Write when which thread has computed which node to this file, for Perfetto or
-    /// chrome://tracing.
+    /// Write when which thread has computed which node to this file, for Perfetto.
     #[arg(long, value_name = "FILE")]
     timeline: Option<PathBuf>,
 }
