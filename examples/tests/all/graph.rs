@@ -10,7 +10,6 @@ const TASK_BENCH: &str = env!("CARGO_BIN_EXE_task_bench");
 
 /// Two products.
 const SMALL: &str = "--threshold 16 123456789012345 543210987654321";
-const MIDDLE: &str = "--threshold 8 12345678901234567890 98765432109876543210";
 
 /// The PEs that computed the nodes of a timeline, and the number of nodes, each computed once.
 fn timeline(file: &Path) -> (BTreeSet<u64>, usize) {
@@ -63,6 +62,8 @@ mod mpi {
     use super::*;
     use crate::common::launched;
     use num_bigint::BigUint;
+
+    const MIDDLE: &str = "--threshold 8 12345678901234567890 98765432109876543210";
 
     #[test]
     fn processes_show_what_they_computed() {
