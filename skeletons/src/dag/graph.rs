@@ -186,6 +186,10 @@ impl Shape for Graph {
         heir(self.owners.owner(node), &self.topology, dead)
     }
 
+    fn holds_all(&self) -> bool {
+        self.options.memory == u64::MAX && !self.options.drops_used
+    }
+
     fn may_move(&self, node: NodeId) -> bool {
         !self.placed.contains(&node.index)
     }

@@ -22,6 +22,8 @@ const COPY_NS_PER_KIB: u64 = 200;
 
 /// What the results of a pool take.
 pub(super) struct Memory {
+    /// Whether nothing is ever dropped: then it need not be known who uses what.
+    holds_all: bool,
     /// How many bytes they should take at most.
     limit: u64,
     held: u64,
@@ -32,8 +34,8 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn new(limit: u64) -> Self {
-        Memory { limit, held: 0, unused: BinaryHeap::new(), last_worth: 0 }
+    pub(super) fn new(limit: u64, holds_all: bool) -> Self {
+        Memory { holds_all, limit, held: 0, unused: BinaryHeap::new(), last_worth: 0 }
     }
 
     pub(super) fn hold(&mut self, bytes: u64) {
@@ -49,13 +51,16 @@ impl Memory {
 impl<S: Shape> Pool<S> {
     /// A node that is being computed here needs this result.
     pub(super) fn use_result(&mut self, node: NodeId) {
-        if !self.lacks(node) {
+        if !self.memory.holds_all && !self.lacks(node) {
             self.slot(node).state.uses += 1;
         }
     }
 
     /// A node needs its inputs no more: since it `is_computed`, or since another PE does that.
     pub(super) fn release_inputs(&mut self, node: NodeId, is_computed: bool) {
+        if self.memory.holds_all {
+            return;
+        }
         let Some(shape) = self.block(node.block).cloned() else { return };
         for input in shape.inputs(node.index) {
             if self.known(input).is_none() {
@@ -72,6 +77,9 @@ impl<S: Shape> Pool<S> {
 
     /// A reader of a result has it now.
     pub(super) fn note_read(&mut self, node: NodeId) {
+        if self.memory.holds_all {
+            return;
+        }
         let Some(block) = self.blocks.get_mut(&node.block) else { return };
         if let Some(readers) = block.readers.get_mut(node.index as usize) {
             *readers = readers.saturating_sub(1);
@@ -80,6 +88,9 @@ impl<S: Shape> Pool<S> {
 
     /// Notes a result that no node here waits for.
     pub(super) fn note_unused(&mut self, node: NodeId) {
+        if self.memory.holds_all {
+            return;
+        }
         let Some(block) = self.blocks.get(&node.block) else { return };
         let readers = block.readers.get(node.index as usize).copied();
         let is_read = readers == Some(0);

@@ -101,6 +101,7 @@ impl<S: Shape> Pool<S> {
     /// The pool of a PE that may compute `tokens` nodes at a time, and should hold results of at
     /// most `limit` bytes.
     pub(super) fn new(me: Pe, shape: Arc<S>, tokens: usize, limit: u64) -> Self {
+        let holds_all = shape.holds_all();
         let mut balance = Balance::default();
         balance.meet(shape.neighbours(me, &BTreeSet::new()));
         Pool {
@@ -113,7 +114,7 @@ impl<S: Shape> Pool<S> {
             ready: VecDeque::new(),
             waiters: WaiterLists::default(),
             balance,
-            memory: Memory::new(limit),
+            memory: Memory::new(limit, holds_all),
             stream: None,
             out: VecDeque::new(),
             discarded: Vec::new(),

@@ -26,6 +26,10 @@ impl Shape for Drawn {
         order.into_iter().find(|pe| !dead.contains(pe)).expect("some PE lives")
     }
 
+    fn holds_all(&self) -> bool {
+        false
+    }
+
     fn may_move(&self, node: NodeId) -> bool {
         !node.index.is_multiple_of(8)
     }
