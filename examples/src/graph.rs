@@ -4,7 +4,7 @@
 use crate::whole_file::WholeFile;
 use crate::{JobFlags, JournalFlags};
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use ultramarine::skeletons::dag::{Builder, Dag, Trace, Wanted};
 use ultramarine::{Context, Error, Portable, Result, Stateless, progress_display};
@@ -47,27 +47,46 @@ impl GraphFlags {
     ///
     /// One cannot be written, two are the same, or the skeleton is not `dag`.
     pub fn begin(&self, skeleton: &str) -> Result<GraphRun> {
+        self.begin_beside(None, skeleton)
+    }
+
+    /// The same for a program that writes this journal, too.
+    ///
+    /// # Errors
+    ///
+    /// A file is the journal; or as for [`begin`](Self::begin).
+    pub fn begin_beside(&self, journal: Option<&Path>, skeleton: &str) -> Result<GraphRun> {
         let flags = [
             (Format::Dot, "--dot", "graph", &self.dot),
             (Format::Svg, "--svg", "picture", &self.svg),
             (Format::Timeline, "--timeline", "timeline", &self.timeline),
         ];
         let mut files = Vec::new();
-        let mut paths = Vec::new();
+        let mut paths: Vec<PathBuf> = journal.map(real).into_iter().collect();
         for (format, flag, what, path) in flags {
             let Some(path) = path else { continue };
             if skeleton != "dag" {
                 return Err(Error::other(format!("{flag}: the skeleton {skeleton} has no graph")));
             }
-            if paths.contains(&path) {
+            if paths.contains(&real(path)) {
                 let path = path.display();
                 return Err(Error::other(format!("{flag}: {path} is that of another flag, too")));
             }
-            paths.push(path);
+            paths.push(real(path));
             files.push((format, WholeFile::at(path, what)?));
         }
         Ok(GraphRun { files, trace: None })
     }
+}
+
+/// A path without links and detours, to compare it: the file need not exist yet.
+fn real(path: &Path) -> PathBuf {
+    let in_folder = || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        Some(folder.join(path.file_name()?))
+    };
+    path.canonicalize().ok().or_else(in_folder).unwrap_or_else(|| path.to_owned())
 }
 
 impl GraphRun {

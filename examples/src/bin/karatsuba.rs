@@ -88,7 +88,7 @@ fn main() -> Result<()> {
 
 async fn run(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { a, b, threshold, graph, journal, job } = arguments;
-    let mut graph = graph.begin("dag")?;
+    let mut graph = graph.begin_beside(journal.file.as_deref(), "dag")?;
     let cx = job.begin(cx)?;
     let build = |g: &mut Builder, (a, b, threshold): &(BigUint, BigUint, u64)| {
         product(g, (a.clone(), b.clone()), *threshold, KEPT)

@@ -54,6 +54,9 @@ fn what_cannot_be_shown_is_refused_before_the_work() {
         let mut command = alone(TASK_BENCH, &format!("{long} {flags}"));
         run(command.current_dir(&folder)).fails_with(why);
     }
+    let mut command = alone(KARATSUBA, &format!("{SMALL} --journal kept --svg ./kept"));
+    let ended = run(command.current_dir(&folder));
+    ended.fails_with("--svg: ./kept is that of another flag, too");
     assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 0, "nothing is left behind");
 }
 
