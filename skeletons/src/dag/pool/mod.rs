@@ -269,7 +269,7 @@ impl<S: Shape> Pool<S> {
             let NodeState { is_pushed, count, .. } = self.slot(node).state;
             match Pe::new(count) {
                 to if is_pushed && !self.dead.contains(&to) => self.push(node, to),
-                // It is this pool's again, whoever its owner is: that may wait for this pool.
+                // It is this pool's again, and not its owner's: that one may wait for this pool.
                 _ if is_pushed && !self.is_over(node) => self.enqueue(node),
                 _ => self.ask_for(node),
             }
