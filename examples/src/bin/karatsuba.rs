@@ -6,22 +6,23 @@
 
 use clap::Parser;
 use num_bigint::BigUint;
+use std::path::PathBuf;
 use std::time::Instant;
-use ultramarine::Result;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
-use ultramarine_examples::{GraphFlags, JobFlags, JournalFlags, Report};
+use ultramarine::{Error, Result};
+use ultramarine_examples::{GraphFlags, JobFlags, JournalFlags, Report, read_text};
 
 /// Multiply two whole numbers by Karatsuba's algorithm, as a graph.
 #[derive(Clone, Parser)]
 #[command(version)]
 struct Arguments {
-    /// A factor, in decimal digits.
-    #[arg(value_parser = decimal)]
-    a: BigUint,
+    /// A factor, in decimal digits; or `@FILE`, for a file that holds them.
+    #[arg(value_parser = factor)]
+    a: Factor,
     /// The other factor.
-    #[arg(value_parser = decimal)]
-    b: BigUint,
+    #[arg(value_parser = factor)]
+    b: Factor,
     /// Multiply factors of at most this many bits at once.
     #[arg(long, value_name = "BITS", default_value_t = 4096, allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(8..))]
@@ -32,6 +33,35 @@ struct Arguments {
     journal: JournalFlags,
     #[command(flatten)]
     job: JobFlags,
+}
+
+/// A command line takes some 100,000 digits, a file any number of them.
+#[derive(Clone)]
+enum Factor {
+    Number(BigUint),
+    File(PathBuf),
+}
+
+/// What is longer is no number that could be multiplied here.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+impl Factor {
+    fn read(self) -> Result<BigUint> {
+        let path = match self {
+            Factor::Number(number) => return Ok(number),
+            Factor::File(path) => path,
+        };
+        let text = read_text(&path, "number", FILE_BYTES_MAX)?;
+        let number = decimal(text.trim_ascii());
+        number.map_err(|error| Error::other(format!("{}: {error}", path.display())))
+    }
+}
+
+fn factor(text: &str) -> std::result::Result<Factor, String> {
+    match text.strip_prefix('@') {
+        Some(path) => Ok(Factor::File(path.into())),
+        None => decimal(text).map(Factor::Number),
+    }
 }
 
 fn decimal(text: &str) -> std::result::Result<BigUint, String> {
@@ -90,6 +120,7 @@ async fn run(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { a, b, threshold, graph, journal, job } = arguments;
     let mut graph = graph.begin_beside(journal.file.as_deref(), "dag")?;
     let cx = job.begin(cx)?;
+    let (a, b) = (a.read()?, b.read()?);
     let build = |g: &mut Builder, (a, b, threshold): &(BigUint, BigUint, u64)| {
         product(g, (a.clone(), b.clone()), *threshold, KEPT)
     };

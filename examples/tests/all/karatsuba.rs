@@ -1,6 +1,8 @@
 //! `karatsuba` as its user sees it: its products are those of a library.
 
 use num_bigint::BigUint;
+use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 use ultramarine_testkit::{Ended, alone, eventually, folder, run};
 
@@ -61,6 +63,21 @@ fn a_product_that_is_killed_goes_on_where_it_was() {
     let mut other = alone(KARATSUBA, "--threshold 128 --journal");
     let ended = run(other.arg(&file).args([&factor, &factor]));
     ended.fails_with("belongs to something else");
+}
+
+/// A command line does not take that many digits.
+#[test]
+fn long_factors_come_from_files() {
+    let folder = folder!("files");
+    let factor = number(200_000);
+    let path = folder.join("factor");
+    fs::write(&path, format!("{factor}\n")).expect("the folder can be written");
+    let at = |path: &Path| format!("@{}", path.display());
+    assert_eq!(multiply("3", &at(&path), "--json").report()["result"], expected("3", &factor));
+    fs::write(&path, "12a").expect("the folder can be written");
+    multiply("3", &at(&path), "").fails_with("factor: decimal digits are expected");
+    multiply("3", &at(&folder), "").fails_with("it is not a regular file");
+    multiply("3", "@", "").fails_with("cannot read the number");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Input {
     Nothing,
-    /// Two numbers of this many decimal digits, as arguments.
+    /// Two files, each with a number of this many decimal digits.
     Numbers(usize),
     /// Two FASTA files, each with a sequence of this length.
     Sequences(usize),
@@ -41,7 +41,13 @@ impl Input {
     pub(crate) fn arguments(self, folder: &Path) -> io::Result<Vec<String>> {
         Ok(match self {
             Input::Nothing => Vec::new(),
-            Input::Numbers(length) => vec!["9".repeat(length), digits(length)],
+            Input::Numbers(length) => {
+                let numbers = [("nines", "9".repeat(length)), ("digits", digits(length))];
+                let file = |(name, digits): (&str, String)| {
+                    Ok(format!("@{}", write(&folder.join(name), &digits)?))
+                };
+                numbers.into_iter().map(file).collect::<io::Result<_>>()?
+            }
             Input::Sequences(length) => {
                 // Not the same letters in both.
                 let mut letters = random(2).map(|number| ['A', 'C', 'G', 'T'][number % 4]);
