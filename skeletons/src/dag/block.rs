@@ -132,6 +132,11 @@ impl Block {
         is_needed
     }
 
+    /// What the nodes use of earlier blocks.
+    pub(super) fn earlier(&self) -> &[NodeId] {
+        &self.earlier
+    }
+
     /// The inputs of a node, in order.
     pub(super) fn inputs(&self, index: u32) -> impl ExactSizeIterator<Item = NodeId> + '_ {
         let index = index as usize;

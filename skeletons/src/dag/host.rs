@@ -108,9 +108,17 @@ where
         Ok(())
     }
 
-    /// Builds a block here. Returns what its builder has returned.
-    pub(super) fn build(&self, number: u32) -> Result<Vec<NodeId>, DagError> {
+    /// Builds a block of a stream here, which uses at most these nodes of the block before. Returns
+    /// what its builder has returned.
+    pub(super) fn build(
+        &self,
+        number: u32,
+        before: &BTreeSet<NodeId>,
+    ) -> Result<Vec<NodeId>, DagError> {
         let Built { block, returned } = self.invitation.maker(&self.cx)(number)?;
+        if let Some(node) = block.earlier().iter().find(|node| !before.contains(node)) {
+            return Err(DagError::NoSuchNode { node: *node });
+        }
         let built = |pool: &mut Pool<Graph>| pool.built(number, Arc::new(block), Vec::new());
         self.part.act(built).carry_out(&self.cx, &self.part);
         Ok(returned)

@@ -267,19 +267,17 @@ impl Part {
 
     /// Computes a node whose inputs are there. It began when the one before ended.
     pub(super) fn compute(&self, node: NodeId, began: &mut Instant) -> Outbox {
-        let (graph, block, inputs) = match &*self.stage() {
-            Stage::Open(open) => {
-                let Some(block) = open.pool.block(node.block).cloned() else {
-                    return Outbox::default();
-                };
+        let found = match &*self.stage() {
+            Stage::Open(open) => open.pool.block(node.block).and_then(|block| {
                 let input = |input| open.pool.result(input).map(|input| input.outcome);
                 let inputs: Option<Vec<Outcome>> = block.inputs(node.index).map(input).collect();
-                (open.pool.shape().clone(), block, inputs)
-            }
+                Some((open.pool.shape().clone(), block.clone(), inputs?))
+            }),
             _ => return Outbox::default(),
         };
-        // Its result has come from another PE meanwhile.
-        let Some(inputs) = inputs else { return self.act(Pool::skipped) };
+        let Some((graph, block, inputs)) = found else {
+            return self.act(|pool| pool.skipped(node));
+        };
         if graph.options.is_traced {
             // What was sent in between is not the node's.
             *began = Instant::now();

@@ -9,7 +9,7 @@ use super::pe::Runs;
 use super::pool::Pool;
 use super::run::Dag;
 use super::runs::RunId;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::marker::PhantomData;
 use ultramarine_runtime::code::Stateless;
@@ -48,6 +48,8 @@ pub struct DagStream<F, A, W> {
     host: Host<F, A>,
     /// What the blocks have returned that are being computed, the first that is not over first.
     ahead: VecDeque<Result<Vec<NodeId>, DagError>>,
+    /// What the block has returned that was built last.
+    newest: BTreeSet<NodeId>,
     /// The first block that is not over.
     first: u32,
     /// The first that the others know of.
@@ -73,7 +75,8 @@ where
         host.start(Vec::new(), &[])?;
         let threads = u64::from(cx.pes()) * cx.threads() as u64;
         let (window, returned) = ((2 * threads).min(1 << 16) as u32, PhantomData);
-        Ok(DagStream { host, ahead: VecDeque::new(), first: 0, told: 0, window, returned })
+        let (ahead, newest) = (VecDeque::new(), BTreeSet::new());
+        Ok(DagStream { host, ahead, newest, first: 0, told: 0, window, returned })
     }
 
     /// How many blocks are computed ahead, at least 1. Default: two for each thread of the job.
@@ -99,8 +102,11 @@ where
         let can_go_on = |ahead: &VecDeque<_>| ahead.back().is_none_or(Result::is_ok);
         while (self.ahead.len() as u32) < self.window && can_go_on(&self.ahead) {
             let number = self.first + self.ahead.len() as u32;
-            let returned = self.host.build(number);
-            returned.iter().for_each(|returned| self.host.want(returned));
+            let returned = self.host.build(number, &self.newest);
+            if let Ok(returned) = &returned {
+                self.host.want(returned);
+                self.newest = returned.iter().copied().collect();
+            }
             self.ahead.push_back(returned);
         }
         let nodes = self.ahead.pop_front().unwrap_or(Ok(Vec::new()))?;

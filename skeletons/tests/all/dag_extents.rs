@@ -181,6 +181,18 @@ fn a_stream_may_use_what_the_block_before_has_returned_only() {
         }
         let error = stream.next().await.unwrap_err();
         assert!(error.to_string().contains("the block before"), "{error}");
+        let inner = |g: &mut Builder, (): &()| {
+            let block = g.block();
+            let inner = g.source(|n| *n, u64::from(block));
+            let before = if block == 3 { g.node_of(2, 0) } else { inner };
+            g.map(|(), n: &u64| *n, (), before)
+        };
+        let mut stream = dag(inner, ()).stream(&cx).unwrap();
+        for n in 0..3 {
+            assert_eq!(stream.next().await, Ok(n));
+        }
+        let error = stream.next().await.unwrap_err();
+        assert_eq!(error.to_string(), "there is no node 0 of block 2, or it is over");
         Ok(())
     });
 }

@@ -91,21 +91,17 @@ impl<S: Shape> Pool<S> {
         if self.memory.holds_all {
             return;
         }
-        let Some(block) = self.blocks.get(&node.block) else { return };
-        let readers = block.readers.get(node.index as usize).copied();
-        let is_read = readers == Some(0);
-        if !is_read && self.memory.limit == u64::MAX {
+        self.drop_read(node);
+        if self.memory.limit == u64::MAX {
             return;
         }
+        let Some(block) = self.blocks.get(&node.block) else { return };
         let (Some(state), Some(result)) = (block.state(node.index), block.result(node.index))
         else {
             return;
         };
-        if state.phase != NodePhase::Done || state.uses > 0 {
+        if state.uses > 0 {
             return;
-        }
-        if is_read {
-            return self.drop_result(node);
         }
         let kib = result.bytes() / 1024 + 1;
         let cost = if state.is_copy { COPY_NS + COPY_NS_PER_KIB * kib } else { result.cost_ns() };
@@ -113,13 +109,22 @@ impl<S: Shape> Pool<S> {
         self.memory.unused.push(Reverse((worth, node)));
     }
 
+    /// Drops a result that all known readers have.
+    pub(super) fn drop_read(&mut self, node: NodeId) {
+        let Some(block) = self.blocks.get(&node.block) else { return };
+        if block.readers.get(node.index as usize) == Some(&0)
+            && block.state(node.index).is_some_and(NodeState::is_unused)
+        {
+            self.drop_result(node);
+        }
+    }
+
     /// Drops unused results until the others fit into the memory.
     pub(super) fn drop_unused(&mut self) {
         while self.memory.held > self.memory.limit {
             let Some(Reverse((worth, node))) = self.memory.unused.pop() else { return };
             // It may have been needed again, or dropped, since it was noted.
-            let is_unused = |state: NodeState| state.phase == NodePhase::Done && state.uses == 0;
-            if self.known(node).is_some_and(is_unused) {
+            if self.known(node).is_some_and(NodeState::is_unused) {
                 self.memory.last_worth = worth;
                 self.drop_result(node);
             }

@@ -232,9 +232,13 @@ impl<S: Shape> Pool<S> {
         self.go_on();
     }
 
-    /// A node was not computed, since its result has arrived in another way: its token is free.
-    pub(super) fn skipped(&mut self) {
+    /// A node was not computed, since its inputs are gone: its result has arrived in another way,
+    /// or its block is over and the keeper has it.
+    pub(super) fn skipped(&mut self, node: NodeId) {
         self.tokens += 1;
+        if self.is_in(NodePhase::Running, node) {
+            self.ask_for(node);
+        }
         self.go_on();
     }
 
@@ -294,7 +298,8 @@ impl<S: Shape> Pool<S> {
     /// Notes that `waiter` wants the result of a node; it gets it at once if it is there.
     fn request(&mut self, node: NodeId, waiter: Waiter) {
         if let Some(result) = self.result(node) {
-            return self.hand_over(node, waiter, &result);
+            self.hand_over(node, waiter, &result);
+            return self.drop_read(node);
         }
         let head = self.slot(node).state.waiters;
         // A pool asks again if it has heard of a death that this one has not.
@@ -318,12 +323,10 @@ impl<S: Shape> Pool<S> {
             (state.phase, state.is_pushed) = (NodePhase::Asked, false);
             state.count = owner.number();
             self.out.push_back(PoolEffect::Send(owner, PoolMessage::Request(node)));
-        } else if keeper.is_some() {
-            let none = self.shape.no_such_node(node);
-            self.settle(node, none);
-        } else {
+        } else if keeper.is_none() {
             self.enqueue(node);
         }
+        // What the keeper does not have, no block uses that is not over.
     }
 
     /// A node is to be computed here.

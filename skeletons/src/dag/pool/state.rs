@@ -52,6 +52,13 @@ pub(super) struct NodeState {
     pub(super) waiters: u32,
 }
 
+impl NodeState {
+    /// Whether the result is there, and no node here waits for it.
+    pub(super) fn is_unused(self) -> bool {
+        self.phase == NodePhase::Done && self.uses == 0
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NodePhase {
     /// It has not been requested here.
