@@ -30,7 +30,10 @@ pub enum Assignment {
 
 /// The owners of all nodes, as long as no PE dies.
 pub(super) enum Owners {
-    /// Those of the nodes of the only block.
+    /// Those of the nodes of the only block, among PEs whose numbers have 16 bits: there may be
+    /// 10^8 nodes.
+    NodesOfFew(Vec<u16>),
+    /// The same, among more PEs.
     Nodes(Vec<Pe>),
     /// Each block has one owner.
     Blocks {
@@ -42,8 +45,19 @@ pub(super) enum Owners {
 }
 
 impl Owners {
+    pub(super) fn of_nodes(owners: Vec<Pe>) -> Self {
+        let few = owners.iter().map(|pe| u16::try_from(pe.number()));
+        match few.collect() {
+            Ok(few) => Owners::NodesOfFew(few),
+            Err(_) => Owners::Nodes(owners),
+        }
+    }
+
     pub(super) fn owner(&self, node: NodeId) -> Pe {
         match self {
+            Owners::NodesOfFew(owners) => {
+                Pe::new(owners.get(node.index as usize).copied().unwrap_or(0).into())
+            }
             Owners::Nodes(owners) => owners.get(node.index as usize).copied().unwrap_or(Pe::ROOT),
             Owners::Blocks { ends, in_order } => {
                 let (block, all) = (u128::from(node.block), u128::from(cores_of(ends)));

@@ -5,8 +5,8 @@ use super::block::Block;
 use super::error::DagError;
 use super::handles::NodeId;
 use super::neighbours::neighbours;
-use super::pool::{Held, Shape};
-use super::value::Value;
+use super::pool::{Shape, Weighed};
+use super::value::{Value, error_of, failed};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -59,28 +59,6 @@ pub(super) struct Built {
 /// Builds a block of this number.
 pub(super) type BlockMaker = Arc<dyn Fn(u32) -> Result<Built, DagError> + Send + Sync>;
 
-/// The result of a node, or why there is none.
-pub(super) type Outcome = Result<Value, Arc<DagError>>;
-
-/// The result of a node, how many bytes of memory it takes, and how long it took to compute.
-#[derive(Clone)]
-pub(super) struct Weighed {
-    pub(super) outcome: Outcome,
-    /// As 32 bits: each node has one, and few digits do.
-    bytes: f32,
-    cost_ns: f32,
-}
-
-impl Held for Weighed {
-    fn bytes(&self) -> u64 {
-        self.bytes as u64
-    }
-
-    fn cost_ns(&self) -> u64 {
-        self.cost_ns as u64
-    }
-}
-
 /// Results that the program has from elsewhere, and the PE of that program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Supplied {
@@ -113,7 +91,9 @@ impl Graph {
         let topology = cx.topology().clone();
         let cores: Vec<u64> = (0..cx.pes()).map(|pe| topology.power(Pe::new(pe))).collect();
         let owners = match (whole, options.extent, options.assignment) {
-            (Some(block), ..) => Owners::Nodes(options.assignment.owners(block, &wanted, &cores)),
+            (Some(block), ..) => {
+                Owners::of_nodes(options.assignment.owners(block, &wanted, &cores))
+            }
             (None, Extent::Blocks(blocks), Assignment::Levels) => {
                 Owners::Blocks { ends: ends(&cores), in_order: Some(blocks) }
             }
@@ -151,29 +131,32 @@ impl Graph {
 
     /// A result with the memory that it takes, which matters if that is limited, and the time that
     /// it took here.
-    pub(super) fn weighed(&self, outcome: Outcome, cost_ns: u64) -> Weighed {
-        let bytes = match &outcome {
-            Ok(value) if self.options.memory < u64::MAX => value.clone().memory(),
-            _ => 0,
-        };
-        Weighed { outcome, bytes: bytes as f32, cost_ns: cost_ns as f32 }
+    pub(super) fn weighed(&self, result: Value, cost_ns: u64) -> Weighed<Value> {
+        let is_weightless = self.options.memory == u64::MAX || error_of(&result).is_some();
+        let bytes = if is_weightless { 0 } else { result.clone().memory() };
+        Weighed { result, bytes: bytes as f32, cost_ns: cost_ns as f32 }
     }
 
     /// The same, for a node that was computed here. A result that is larger than the limit is an
     /// error.
-    pub(super) fn computed(&self, node: NodeId, name: &str, result: Weighed) -> Weighed {
-        let (bytes, limit) = (result.bytes(), self.options.memory);
+    pub(super) fn computed(
+        &self,
+        node: NodeId,
+        name: &str,
+        result: Weighed<Value>,
+    ) -> Weighed<Value> {
+        let (bytes, limit) = (result.bytes as u64, self.options.memory);
         if bytes <= limit {
             return result;
         }
         let error = DagError::TooLarge { node, name: name.to_owned(), bytes, limit };
-        Weighed { outcome: Err(Arc::new(error)), bytes: 0.0, ..result }
+        Weighed { result: failed(error), bytes: 0.0, ..result }
     }
 }
 
 impl Shape for Graph {
     type Block = Block;
-    type Result = Weighed;
+    type Result = Value;
 
     fn wanted(&self) -> &[NodeId] {
         &self.wanted
@@ -198,7 +181,7 @@ impl Shape for Graph {
         neighbours(me, &self.topology, dead)
     }
 
-    fn no_such_node(&self, node: NodeId) -> Weighed {
-        Weighed { outcome: Err(Arc::new(DagError::NoSuchNode { node })), bytes: 0.0, cost_ns: 0.0 }
+    fn no_such_node(&self, node: NodeId) -> Value {
+        failed(DagError::NoSuchNode { node })
     }
 }

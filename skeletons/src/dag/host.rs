@@ -288,7 +288,7 @@ where
             whole.map_or((None, wanted), |built| (Some(built.block), built.returned));
         let rest = (wanted, supplied);
         let graph = Graph::new(cx, self.maker(cx), options, rest, block.as_ref());
-        let weighed = |(node, value)| (node, graph.weighed(Ok(value), 0));
+        let weighed = |(node, value)| (node, graph.weighed(value, 0));
         let known = known.into_iter().map(weighed).collect();
         part.open(cx, (id, self.inviter()), graph, block, known).carry_out(cx, part);
     }

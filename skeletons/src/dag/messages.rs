@@ -1,13 +1,13 @@
 //! What pools send to each other, as messages of the runtime, and what a part has to do.
 
 use super::error::DagError;
-use super::graph::{Outcome, Weighed};
 use super::handles::NodeId;
 use super::part::Part;
 use super::pe::Runs;
 use super::pool::PoolMessage;
 use super::progress::report_later;
 use super::runs::{RunId, RunName};
+use super::value::{Value, failed};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use ultramarine_runtime::executor::{Context, Portable};
 use ultramarine_topology::{Distance, Pe};
 
 /// What one pool sends to another.
-pub(super) type Told = PoolMessage<Outcome>;
+pub(super) type Told = PoolMessage<Value>;
 
 /// Sends another PE the invitation to a run.
 pub(super) type Inviter = Arc<dyn Fn(&Context, Pe) + Send + Sync>;
@@ -37,7 +37,7 @@ pub(super) struct Outbox {
     /// The run, if there is anything to do.
     id: Option<RunId>,
     small: BTreeMap<Pe, Vec<Small>>,
-    results: Vec<(Pe, NodeId, Outcome)>,
+    results: Vec<(Pe, NodeId, Value)>,
     /// Nodes to compute.
     pub(super) ready: Vec<NodeId>,
     /// Blocks to build.
@@ -45,7 +45,7 @@ pub(super) struct Outbox {
     /// Who waits for what has come.
     pub(super) wakers: Vec<Waker>,
     /// Results to drop.
-    pub(super) discarded: Vec<Weighed>,
+    pub(super) discarded: Vec<Value>,
     /// When to report how many nodes this PE has computed, if that is due.
     pub(super) report_after: Option<Duration>,
 }
@@ -55,11 +55,9 @@ impl Outbox {
         Outbox { id: Some(id), ..Outbox::default() }
     }
 
-    pub(super) fn send(&mut self, to: Pe, message: PoolMessage<Weighed>) {
+    pub(super) fn send(&mut self, to: Pe, message: Told) {
         let small = match message {
-            PoolMessage::Result(node, result) => {
-                return self.results.push((to, node, result.outcome));
-            }
+            PoolMessage::Result(node, result) => return self.results.push((to, node, result)),
             PoolMessage::Request(node) => Small::Request(node),
             PoolMessage::Push(node, pushes_left) => Small::Push(node, pushes_left),
             PoolMessage::Load(load) => Small::Load(load),
@@ -113,8 +111,8 @@ impl Outbox {
             // If it cannot be told, the job ends.
             let _ = cx.tell(to, told, (id, cx.pe(), small));
         }
-        for (to, node, outcome) in self.results {
-            send_result(cx, to, (id, node), part, outcome);
+        for (to, node, result) in self.results {
+            send_result(cx, to, (id, node), part, result);
         }
         self.ready
     }
@@ -175,20 +173,13 @@ fn compute_nodes(
 }
 
 /// Sends a result to the pool of another PE.
-fn send_result(cx: &Context, to: Pe, (id, node): (RunId, NodeId), part: &Part, outcome: Outcome) {
-    let outcome = outcome.and_then(|value| {
-        value.send(cx, to, (id, node)).map_err(|error| {
-            let name = part.name_of(node).to_owned();
-            let (what, why) = ("result".to_owned(), error.to_string());
-            Arc::new(DagError::Unsendable { what, node, name, why })
-        })
-    });
-    if let Err(error) = outcome {
-        let failed = async |cx: Context, (id, from, node, error): (RunId, Pe, NodeId, DagError)| {
-            receive_result(&cx, id, from, node, Err(Arc::new(error)));
-        };
-        // If it cannot be told, the job ends.
-        let _ = cx.tell(to, failed, (id, cx.pe(), node, Arc::unwrap_or_clone(error)));
+fn send_result(cx: &Context, to: Pe, (id, node): (RunId, NodeId), part: &Part, result: Value) {
+    if let Err(error) = result.send(cx, to, (id, node)) {
+        let name = part.name_of(node).to_owned();
+        let (what, why) = ("result".to_owned(), error.to_string());
+        let error = failed(DagError::Unsendable { what, node, name, why });
+        // If it cannot be sent, either, the job ends.
+        let _ = error.send(cx, to, (id, node));
     }
 }
 
@@ -200,11 +191,7 @@ pub(super) fn send_value<T: Portable + Sync>(
     (id, node): (RunId, NodeId),
 ) -> Result<(), TaskError> {
     let receive = async |cx: Context, (id, from, node): (RunId, Pe, NodeId), result: Arc<T>| {
-        receive_result(&cx, id, from, node, Ok(result));
+        Runs::on(&cx).receive(&cx, id, from, [PoolMessage::Result(node, result as Value)]);
     };
     cx.tell_with(to, receive, (id, cx.pe(), node), result)
-}
-
-fn receive_result(cx: &Context, id: RunId, from: Pe, node: NodeId, outcome: Outcome) {
-    Runs::on(cx).receive(cx, id, from, [PoolMessage::Result(node, outcome)]);
 }

@@ -3,14 +3,14 @@
 
 use super::block::Block;
 use super::error::DagError;
-use super::graph::{Graph, Outcome, Weighed};
+use super::graph::Graph;
 use super::handles::NodeId;
 use super::messages::{Inviter, Outbox, Told};
-use super::pool::{Pool, PoolEffect, PoolMessage};
+use super::pool::{Pool, PoolEffect, Weighed};
 use super::progress::Counts;
 use super::runs::RunId;
 use super::trace::{Notes, Page};
-use super::value::Value;
+use super::value::{Value, error_of, failed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,7 +42,7 @@ struct Open {
     inviter: Inviter,
     pool: Pool<Graph>,
     /// The results that the program on this PE wants, as far as they are there.
-    delivered: BTreeMap<NodeId, Outcome>,
+    delivered: BTreeMap<NodeId, Value>,
     /// Who waits for which of them.
     wakers: BTreeMap<NodeId, Vec<Waker>>,
     notes: Notes,
@@ -59,7 +59,7 @@ impl Open {
                 PoolEffect::Build(block) => outbox.unbuilt.push(block),
                 PoolEffect::Send(to, message) => outbox.send(to, message),
                 PoolEffect::Deliver(node, result) => {
-                    self.delivered.insert(node, result.outcome);
+                    self.delivered.insert(node, result);
                     outbox.wakers.extend(self.wakers.remove(&node).into_iter().flatten());
                 }
             }
@@ -96,7 +96,7 @@ impl Part {
         (id, inviter): (RunId, Inviter),
         graph: Graph,
         whole: Option<Block>,
-        known: Vec<(NodeId, Weighed)>,
+        known: Vec<(NodeId, Weighed<Value>)>,
     ) -> Outbox {
         let supply = |pool: &mut Pool<Graph>| {
             known.into_iter().for_each(|(node, result)| pool.supply(node, result));
@@ -253,15 +253,9 @@ impl Part {
             Stage::Open(open) => open.pool.shape().clone(),
             Stage::Failed(_) | Stage::Closed => return Outbox::default(),
         };
-        let weighed = |message| match message {
-            PoolMessage::Result(node, outcome) => {
-                PoolMessage::Result(node, graph.weighed(outcome, 0))
-            }
-            PoolMessage::Request(node) => PoolMessage::Request(node),
-            PoolMessage::Push(node, pushes_left) => PoolMessage::Push(node, pushes_left),
-            PoolMessage::Load(load) => PoolMessage::Load(load),
-        };
-        let messages: Vec<PoolMessage<Weighed>> = messages.into_iter().map(weighed).collect();
+        // Outside the lock: the results are the user's.
+        let weighed = |message: Told| message.map(|result| graph.weighed(result, 0));
+        let messages: Vec<_> = messages.into_iter().map(weighed).collect();
         self.act(|pool| messages.into_iter().for_each(|message| pool.receive(from, message)))
     }
 
@@ -269,8 +263,8 @@ impl Part {
     pub(super) fn compute(&self, node: NodeId, began: &mut Instant) -> Outbox {
         let found = match &*self.stage() {
             Stage::Open(open) => open.pool.block(node.block).and_then(|block| {
-                let input = |input| open.pool.result(input).map(|input| input.outcome);
-                let inputs: Option<Vec<Outcome>> = block.inputs(node.index).map(input).collect();
+                let inputs = block.inputs(node.index).map(|input| open.pool.result(input));
+                let inputs: Option<Vec<Value>> = inputs.collect();
                 Some((open.pool.shape().clone(), block.clone(), inputs?))
             }),
             _ => return Outbox::default(),
@@ -282,11 +276,13 @@ impl Part {
             // What was sent in between is not the node's.
             *began = Instant::now();
         }
-        let inputs: Result<Vec<Value>, Arc<DagError>> = inputs.into_iter().collect();
-        let outcome = inputs.and_then(|inputs| Ok(block.compute(node.index, &inputs)?));
+        let result = match inputs.iter().find(|input| error_of(input).is_some()) {
+            Some(failed) => failed.clone(),
+            None => block.compute(node.index, &inputs).unwrap_or_else(failed),
+        };
         let ended = Instant::now();
         let began = std::mem::replace(began, ended);
-        let result = graph.weighed(outcome, ended.duration_since(began).as_nanos() as u64);
+        let result = graph.weighed(result, ended.duration_since(began).as_nanos() as u64);
         let name = block.name(node.index);
         let result = graph.computed(node, name, result);
         match &mut *self.stage() {
@@ -316,8 +312,9 @@ impl Part {
         match &mut *self.stage() {
             Stage::Failed(error) => Poll::Ready(Err(error.clone())),
             Stage::Open(open) => {
-                if let Some(outcome) = open.delivered.get(&node) {
-                    return Poll::Ready(outcome.clone().map_err(Arc::unwrap_or_clone));
+                if let Some(result) = open.delivered.get(&node) {
+                    let error = error_of(result).cloned();
+                    return Poll::Ready(error.map_or_else(|| Ok(result.clone()), Err));
                 }
                 let known = open.wakers.entry(node).or_default();
                 if !known.iter().any(|known| known.will_wake(waker)) {

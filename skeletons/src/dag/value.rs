@@ -1,8 +1,10 @@
 //! Results, of any type that can be sent.
 
+use super::error::DagError;
 use super::handles::NodeId;
 use super::messages::send_value;
 use super::runs::RunId;
+use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,8 +13,24 @@ use ultramarine_runtime::executor::{Context, Portable, memory_estimate};
 use ultramarine_runtime::wire::{self, WireError};
 use ultramarine_topology::Pe;
 
-/// A result, of any type.
+/// A result, of any type; or [why there is none](Failed).
 pub(super) type Value = Arc<dyn AnyResult>;
+
+/// What a node has that has no result. It is sent as a result is, and has no place of its own.
+#[derive(Serialize, Deserialize)]
+struct Failed(DagError);
+
+/// There is no result.
+pub(super) fn failed(error: DagError) -> Value {
+    Arc::new(Failed(error))
+}
+
+/// Why there is no result, if there is none.
+pub(super) fn error_of(value: &Value) -> Option<&DagError> {
+    // Not the method of the `Arc`.
+    let value: &dyn AnyResult = &**value;
+    value.as_any().downcast_ref().map(|Failed(error)| error)
+}
 
 /// What is done with a result of any type. A type that is [`Portable`] and `Sync` has it.
 pub trait AnyResult: Any + Send + Sync {

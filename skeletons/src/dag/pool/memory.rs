@@ -10,7 +10,7 @@
 //! computed again.
 
 use super::state::{NodePhase, NodeState};
-use super::{BlockShape, Held, Pool, Shape};
+use super::{BlockShape, Pool, Shape};
 use crate::dag::handles::NodeId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -96,15 +96,9 @@ impl<S: Shape> Pool<S> {
             return;
         }
         let Some(block) = self.blocks.get(&node.block) else { return };
-        let (Some(state), Some(result)) = (block.state(node.index), block.result(node.index))
-        else {
-            return;
-        };
-        if state.uses > 0 {
-            return;
-        }
-        let kib = result.bytes() / 1024 + 1;
-        let cost = if state.is_copy { COPY_NS + COPY_NS_PER_KIB * kib } else { result.cost_ns() };
+        let Some(state) = block.state(node.index).filter(|state| state.is_unused()) else { return };
+        let kib = state.bytes() / 1024 + 1;
+        let cost = if state.is_copy { COPY_NS + COPY_NS_PER_KIB * kib } else { state.cost_ns() };
         let worth = self.memory.last_worth + cost / kib;
         self.memory.unused.push(Reverse((worth, node)));
     }
@@ -133,20 +127,19 @@ impl<S: Shape> Pool<S> {
 
     fn drop_result(&mut self, node: NodeId) {
         let slot = self.slot(node);
-        slot.state.phase = NodePhase::Unknown;
-        let result = slot.result.take();
-        self.memory.held -= result.as_ref().map_or(0, Held::bytes);
+        let (bytes, result) = (slot.state.bytes(), slot.empty());
+        self.memory.held -= bytes;
         self.discarded.extend(result);
     }
 
     /// Forgets a block with all its results.
     pub(super) fn forget(&mut self, block: u32) {
         let Some(state) = self.blocks.remove(&block) else { return };
-        for (_, NodeState { mut waiters, .. }) in state.known() {
-            while self.waiters.pop(&mut waiters).is_some() {}
+        for (_, node) in state.known() {
+            self.memory.held -= node.bytes();
+            let NodeState { phase, mut waiters, .. } = node;
+            while phase != NodePhase::Done && self.waiters.pop(&mut waiters).is_some() {}
         }
-        let results = state.into_results();
-        self.memory.held -= results.iter().map(Held::bytes).sum::<u64>();
-        self.discarded.extend(results);
+        self.discarded.extend(state.into_results());
     }
 }

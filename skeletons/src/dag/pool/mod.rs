@@ -31,6 +31,7 @@
 
 mod balance;
 mod memory;
+mod message;
 mod shape;
 mod state;
 mod stream;
@@ -46,34 +47,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use ultramarine_topology::Pe;
 
-pub(super) use self::shape::{BlockShape, Held, Shape};
-
-/// What one pool sends to another.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum PoolMessage<V> {
-    /// The sender wants the result of a node.
-    Request(NodeId),
-    /// The result of a node that the receiver has asked for.
-    Result(NodeId, V),
-    /// The sender wants the result of a node of its own. The receiver may push it on this often.
-    Push(NodeId, u8),
-    /// The number of nodes that wait at the sender.
-    Load(u32),
-}
-
-/// What a pool wants its owner to do.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum PoolEffect<V> {
-    /// Send this to the pool of another PE.
-    Send(Pe, PoolMessage<V>),
-    /// Build a block, and say that [it is there](Pool::built).
-    Build(u32),
-    /// Compute a node, whose inputs [are there](Pool::result), and say what
-    /// [came out](Pool::computed).
-    Compute(NodeId),
-    /// The result of a node that was [wanted](Pool::want).
-    Deliver(NodeId, V),
-}
+pub(super) use self::message::{PoolEffect, PoolMessage};
+pub(super) use self::shape::{BlockShape, Shape, Weighed};
 
 /// See the [module](self).
 pub(super) struct Pool<S: Shape> {
@@ -159,7 +134,7 @@ impl<S: Shape> Pool<S> {
         for (index, _) in state.known().into_iter().filter(|(index, _)| *index >= nodes) {
             let node = NodeId { block: number, index };
             let none = self.shape.no_such_node(node);
-            self.settle(node, none);
+            self.settle(node, Weighed::light(none));
         }
         let state = self.state_of(number);
         state.build(block, nodes, readers);
@@ -189,14 +164,14 @@ impl<S: Shape> Pool<S> {
     }
 
     /// The program on this PE has the result of a node from elsewhere.
-    pub(super) fn supply(&mut self, node: NodeId, result: S::Result) {
+    pub(super) fn supply(&mut self, node: NodeId, result: Weighed<S::Result>) {
         self.use_result(node);
         self.settle(node, result);
         self.go_on();
     }
 
     /// A message has arrived.
-    pub(super) fn receive(&mut self, from: Pe, message: PoolMessage<S::Result>) {
+    pub(super) fn receive(&mut self, from: Pe, message: PoolMessage<Weighed<S::Result>>) {
         match message {
             PoolMessage::Request(node)
             | PoolMessage::Result(node, _)
@@ -220,14 +195,14 @@ impl<S: Shape> Pool<S> {
     }
 
     /// A node has been computed.
-    pub(super) fn computed(&mut self, node: NodeId, result: S::Result) {
+    pub(super) fn computed(&mut self, node: NodeId, result: Weighed<S::Result>) {
         self.tokens += 1;
-        self.balance.computed(result.cost_ns());
+        self.balance.computed(result.cost_ns as u64);
         if self.blocks.contains_key(&node.block) {
             self.slot(node).state.is_copy = false;
             self.settle(node, result);
         } else {
-            self.discarded.push(result);
+            self.discarded.push(result.result);
         }
         self.go_on();
     }
@@ -336,15 +311,15 @@ impl<S: Shape> Pool<S> {
     }
 
     /// A result is there: those that wait for it get it.
-    fn settle(&mut self, node: NodeId, result: S::Result) {
+    fn settle(&mut self, node: NodeId, weighed: Weighed<S::Result>) {
         let slot = self.slot(node);
         if slot.state.phase == NodePhase::Done {
-            return self.discarded.push(result);
+            return self.discarded.push(weighed.result);
         }
-        let former = std::mem::replace(&mut slot.state.phase, NodePhase::Done);
-        let mut next = std::mem::replace(&mut slot.state.waiters, WaiterLists::END);
-        slot.result = Some(result.clone());
-        self.memory.hold(result.bytes());
+        let result = weighed.result.clone();
+        let NodeState { phase: former, waiters: mut next, .. } = slot.fill(weighed);
+        let bytes = slot.state.bytes();
+        self.memory.hold(bytes);
         while let Some(waiter) = self.waiters.pop(&mut next) {
             self.hand_over(node, waiter, &result);
         }

@@ -7,7 +7,7 @@ use ultramarine_topology::Pe;
 /// A graph, as far as it is the same on every PE.
 pub(in crate::dag) trait Shape {
     type Block: BlockShape;
-    type Result: Held;
+    type Result: Clone;
 
     /// The nodes whose results the program wants.
     fn wanted(&self) -> &[NodeId];
@@ -37,11 +37,19 @@ pub(in crate::dag) trait BlockShape {
     fn inputs(&self, index: u32) -> impl Iterator<Item = NodeId>;
 }
 
-/// A result, as far as a pool knows it.
-pub(in crate::dag) trait Held: Clone {
-    /// How many bytes of memory it takes.
-    fn bytes(&self) -> u64;
-
+/// A result, and what it takes. That is known to seven digits, which are enough to choose by.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(in crate::dag) struct Weighed<V> {
+    pub(in crate::dag) result: V,
+    /// How many bytes of memory.
+    pub(in crate::dag) bytes: f32,
     /// How long it took to compute it here, in nanoseconds.
-    fn cost_ns(&self) -> u64;
+    pub(in crate::dag) cost_ns: f32,
+}
+
+impl<V> Weighed<V> {
+    /// A result that takes nothing.
+    pub(in crate::dag) fn light(result: V) -> Self {
+        Weighed { result, bytes: 0.0, cost_ns: 0.0 }
+    }
 }

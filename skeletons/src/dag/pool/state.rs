@@ -1,5 +1,6 @@
 //! What a pool knows of the nodes of a block.
 
+use super::Weighed;
 use super::waiters::WaiterLists;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ enum Places {
 
 const NONE: u32 = u32::MAX;
 
-/// What a pool knows of a node, and its result, if that is there.
+/// What a pool knows of a node, and its result, if that is there: 32 bytes.
 pub(super) struct Slot<V> {
     pub(super) state: NodeState,
     pub(super) result: Option<V>,
@@ -46,9 +47,10 @@ pub(super) struct NodeState {
     /// The number of times that nodes which are being computed here need the result.
     pub(super) uses: u32,
     /// The number of inputs that are missing, while the node waits; the PE that was asked, if one
-    /// was.
+    /// was; what the result takes, once it is there: the bits of [`Weighed::bytes`].
     pub(super) count: u32,
-    /// Who waits for the result: a list in `waiters`.
+    /// Who waits for the result: a list in `waiters`; once it is there, the bits of
+    /// [`Weighed::cost_ns`].
     pub(super) waiters: u32,
 }
 
@@ -56,6 +58,16 @@ impl NodeState {
     /// Whether the result is there, and no node here waits for it.
     pub(super) fn is_unused(self) -> bool {
         self.phase == NodePhase::Done && self.uses == 0
+    }
+
+    /// How many bytes of memory the result takes, if it is there.
+    pub(super) fn bytes(self) -> u64 {
+        if self.phase == NodePhase::Done { f32::from_bits(self.count) as u64 } else { 0 }
+    }
+
+    /// How long it took to compute the result here, in nanoseconds, if it is there.
+    pub(super) fn cost_ns(self) -> u64 {
+        if self.phase == NodePhase::Done { f32::from_bits(self.waiters) as u64 } else { 0 }
     }
 }
 
@@ -90,6 +102,22 @@ impl<V> Slot<V> {
             waiters: WaiterLists::END,
         };
         Slot { state, result: None }
+    }
+
+    /// The result is there. Returns what was known before.
+    pub(super) fn fill(&mut self, Weighed { result, bytes, cost_ns }: Weighed<V>) -> NodeState {
+        let former = self.state;
+        self.state.phase = NodePhase::Done;
+        (self.state.count, self.state.waiters) = (bytes.to_bits(), cost_ns.to_bits());
+        self.result = Some(result);
+        former
+    }
+
+    /// The result is there no more. Returns it, if it was.
+    pub(super) fn empty(&mut self) -> Option<V> {
+        self.state.phase = NodePhase::Unknown;
+        (self.state.count, self.state.waiters) = (0, WaiterLists::END);
+        self.result.take()
     }
 }
 

@@ -12,11 +12,41 @@ pub(super) enum Waiter {
     Program,
 }
 
+/// A waiter in 8 bytes: a node, or a PE in the place of one of a block that does not exist.
+#[derive(Clone, Copy)]
+struct PackedWaiter(NodeId);
+
+/// A graph has fewer blocks.
+const NO_BLOCK: u32 = u32::MAX;
+/// A job has fewer PEs.
+const PROGRAM: NodeId = NodeId { block: NO_BLOCK, index: u32::MAX };
+
+impl From<Waiter> for PackedWaiter {
+    fn from(waiter: Waiter) -> Self {
+        PackedWaiter(match waiter {
+            Waiter::Node(node) => node,
+            Waiter::Pool(pe) => NodeId { block: NO_BLOCK, index: pe.number() },
+            Waiter::Program => PROGRAM,
+        })
+    }
+}
+
+impl From<PackedWaiter> for Waiter {
+    fn from(PackedWaiter(place): PackedWaiter) -> Self {
+        match place {
+            PROGRAM => Waiter::Program,
+            NodeId { block: NO_BLOCK, index } => Waiter::Pool(Pe::new(index)),
+            node => Waiter::Node(node),
+        }
+    }
+}
+
 /// Lists of waiters, in one piece of memory, which grows with the number of those that wait at the
 /// same time. A list is the place of its first entry.
 #[derive(Default)]
 pub(super) struct WaiterLists {
-    entries: Vec<(Waiter, u32)>,
+    /// Of those that wait, and where the next of its list is.
+    entries: Vec<(PackedWaiter, u32)>,
     /// A list of the free entries.
     free: Option<u32>,
 }
@@ -30,10 +60,10 @@ impl WaiterLists {
         if let Some(place) = self.free {
             let entry = &mut self.entries[place as usize];
             self.free = Some(entry.1).filter(|next| *next != Self::END);
-            *entry = (waiter, list);
+            *entry = (waiter.into(), list);
             return place;
         }
-        self.entries.push((waiter, list));
+        self.entries.push((waiter.into(), list));
         u32::try_from(self.entries.len() - 1).expect("fewer than 2^32 wait at the same time")
     }
 
@@ -41,7 +71,7 @@ impl WaiterLists {
     pub(super) fn pop(&mut self, list: &mut u32) -> Option<Waiter> {
         let place = *list;
         let entry = self.entries.get_mut(place as usize)?;
-        let waiter = entry.0;
+        let waiter = entry.0.into();
         *list = std::mem::replace(&mut entry.1, self.free.unwrap_or(Self::END));
         self.free = Some(place);
         Some(waiter)
@@ -51,7 +81,7 @@ impl WaiterLists {
         std::iter::from_fn(move || {
             let (waiter, next) = *self.entries.get(list as usize)?;
             list = next;
-            Some(waiter)
+            Some(waiter.into())
         })
     }
 }

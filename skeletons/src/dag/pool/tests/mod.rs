@@ -1,6 +1,6 @@
 mod world;
 
-use self::world::{Drawn, World, drawn, node};
+use self::world::{Drawn, World, drawn, node, weighed};
 use super::state::PUSHES_MAX;
 use super::*;
 use proptest::prelude::*;
@@ -191,7 +191,7 @@ fn a_node_that_was_pushed_as_often_as_it_may_stays() {
         let graph = Drawn { inputs, owners, pes: 3, wanted, may_move, drops_used };
         let mut pool = World::new(graph, 0).pools.swap_remove(0).expect("it lives");
         // A node took long, so that others are worth a push.
-        pool.computed(node(1), 1);
+        pool.computed(node(1), weighed(1));
         for index in 2..32 {
             pool.receive(Pe::new(1), PoolMessage::Push(node(index), pushes_left));
         }

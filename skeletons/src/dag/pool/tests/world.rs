@@ -65,15 +65,9 @@ impl BlockShape for DrawnBlock {
     }
 }
 
-impl Held for u64 {
-    fn bytes(&self) -> u64 {
-        1
-    }
-
-    fn cost_ns(&self) -> u64 {
-        // Half of the nodes are worth a push.
-        self % 2 * 1_000_000
-    }
+/// Half of the nodes are worth a push.
+pub(super) fn weighed(result: u64) -> Weighed<u64> {
+    Weighed { result, bytes: 1.0, cost_ns: (result % 2 * 1_000_000) as f32 }
 }
 
 impl Drawn {
@@ -127,11 +121,10 @@ impl Drawn {
         let needed = self.needed();
         for (index, inputs) in self.inputs.iter().enumerate().filter(|(index, _)| needed[*index]) {
             for input in inputs.iter().map(|input| *input as usize) {
-                if owner(index) == me {
-                    readers[input] += 1;
-                } else if owner(input) == me && others.insert((input, owner(index))) {
-                    readers[input] += 1;
-                }
+                let is_read_here = owner(index) == me;
+                let mut is_read_there =
+                    || owner(input) == me && others.insert((input, owner(index)));
+                readers[input] += u32::from(is_read_here || is_read_there());
             }
         }
         self.wanted.iter().for_each(|node| readers[node.index as usize] = u32::MAX);
@@ -309,7 +302,9 @@ impl World {
         };
         let graph = self.graph.clone();
         self.act(key.0, |pool| match event {
-            Event::Arrive { from, message } => pool.receive(from, message),
+            Event::Arrive { from, message } => {
+                pool.receive(from, message.map(weighed));
+            }
             Event::Died(pe) => pool.died(pe),
             Event::Advance(first) => pool.advance(Pe::ROOT, first),
             Event::Computed(node) => {
@@ -317,7 +312,7 @@ impl World {
                 let inputs = block.inputs(node.index).map(|input| pool.result(input));
                 match inputs.collect::<Option<Vec<u64>>>() {
                     Some(inputs) => {
-                        pool.computed(node, Drawn::compute(node, inputs.into_iter()));
+                        pool.computed(node, weighed(Drawn::compute(node, inputs.into_iter())));
                     }
                     None => pool.skipped(node),
                 }

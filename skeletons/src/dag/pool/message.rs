@@ -1,0 +1,43 @@
+//! What goes into a pool from others, and what comes out of it.
+
+use crate::dag::handles::NodeId;
+use ultramarine_topology::Pe;
+
+/// What one pool sends to another.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::dag) enum PoolMessage<V> {
+    /// The sender wants the result of a node.
+    Request(NodeId),
+    /// The result of a node that the receiver has asked for.
+    Result(NodeId, V),
+    /// The sender wants the result of a node of its own. The receiver may push it on this often.
+    Push(NodeId, u8),
+    /// The number of nodes that wait at the sender.
+    Load(u32),
+}
+
+impl<V> PoolMessage<V> {
+    /// The same with another form of the result, if there is one.
+    pub(in crate::dag) fn map<W>(self, form: impl FnOnce(V) -> W) -> PoolMessage<W> {
+        match self {
+            PoolMessage::Request(node) => PoolMessage::Request(node),
+            PoolMessage::Result(node, result) => PoolMessage::Result(node, form(result)),
+            PoolMessage::Push(node, pushes_left) => PoolMessage::Push(node, pushes_left),
+            PoolMessage::Load(load) => PoolMessage::Load(load),
+        }
+    }
+}
+
+/// What a pool wants its owner to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::dag) enum PoolEffect<V> {
+    /// Send this to the pool of another PE.
+    Send(Pe, PoolMessage<V>),
+    /// Build a block, and say that [it is there](super::Pool::built).
+    Build(u32),
+    /// Compute a node, whose inputs [are there](super::Pool::result), and say what
+    /// [came out](super::Pool::computed).
+    Compute(NodeId),
+    /// The result of a node that was [wanted](super::Pool::want).
+    Deliver(NodeId, V),
+}
