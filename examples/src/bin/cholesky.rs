@@ -28,6 +28,10 @@ struct Arguments {
     /// Which PE computes which node of the graph.
     #[arg(long, value_enum, default_value_t = AssignmentChoice::Placed)]
     assignment: AssignmentChoice,
+    /// Drop each tile as soon as all that need it have it: less memory, and more to compute again
+    /// after a death.
+    #[arg(long)]
+    drop_used: bool,
     #[command(flatten)]
     graph: GraphFlags,
     #[command(flatten)]
@@ -320,7 +324,7 @@ fn main() -> Result<()> {
 }
 
 async fn cholesky(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { matrix, skeleton, assignment, graph, job } = arguments;
+    let Arguments { matrix, skeleton, assignment, drop_used, graph, job } = arguments;
     let mut graph = graph.begin(&name_of(&skeleton))?;
     if !matrix.size.is_multiple_of(matrix.tile) {
         let Matrix { size, tile, .. } = matrix;
@@ -331,6 +335,7 @@ async fn cholesky(cx: Context, arguments: Arguments) -> Result<()> {
     let residual = match skeleton {
         Skeleton::Dag => {
             let dag = dag(build, (matrix, assignment)).assignment(assignment.rule());
+            let dag = if drop_used { dag.drop_used() } else { dag };
             graph.run(&cx, &job, dag).await?
         }
         Skeleton::Rayon => {

@@ -99,16 +99,18 @@ impl<S: Shape> Pool<S> {
             self.queue.remove(at);
             return Some(node);
         }
-        let mut ready = (0..self.ready.len()).rev().take(LOOKS).map(|at| (at, self.ready[at]));
-        let (at, node) = ready.find(|(_, node)| self.may_push(*node, NodePhase::Ready))?;
-        self.ready.remove(at);
-        self.release_inputs(node, false);
-        Some(node)
+        let mut ready = self.ready.iter().rev().take(LOOKS).copied();
+        let last = ready.find(|ready| self.may_push(ready.node, NodePhase::Ready))?;
+        self.ready.remove(&last);
+        self.release_inputs(last.node, false);
+        Some(last.node)
     }
 
     fn may_push(&self, node: NodeId, phase: NodePhase) -> bool {
         let may = |state: NodeState| state.phase == phase && state.pushes_left > 0;
-        self.known(node).is_some_and(may) && self.shape.may_move(node)
+        self.known(node).is_some_and(may)
+            && self.shape.may_move(node)
+            && self.may_be_read_elsewhere(node)
     }
 
     pub(super) fn push(&mut self, node: NodeId, to: Pe) {

@@ -14,6 +14,7 @@ use super::{BlockShape, Pool, Shape};
 use crate::dag::handles::NodeId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 /// What it costs to get a copy again: a message, and for each KiB the time of its way, in
 /// nanoseconds.
@@ -75,8 +76,23 @@ impl<S: Shape> Pool<S> {
         }
     }
 
+    /// Whether who reads the inputs of a node may be another PE than its owner: readers are counted
+    /// by owners.
+    pub(super) fn may_be_read_elsewhere(&self, node: NodeId) -> bool {
+        let Some(block) = self.blocks.get(&node.block) else { return true };
+        let has_none = |shape: &Arc<S::Block>| shape.inputs(node.index).next().is_none();
+        block.readers.is_empty() || block.shape.as_ref().is_some_and(has_none)
+    }
+
+    /// A PE has been sent a result. The owner has counted it as a reader.
+    pub(super) fn note_sent(&mut self, node: NodeId) {
+        if !self.memory.holds_all && self.shape.owner(node, &self.dead) == self.me {
+            self.note_read(node);
+        }
+    }
+
     /// A reader of a result has it now.
-    pub(super) fn note_read(&mut self, node: NodeId) {
+    fn note_read(&mut self, node: NodeId) {
         if self.memory.holds_all {
             return;
         }

@@ -117,12 +117,13 @@ proptest! {
     #[test]
     fn results_that_all_readers_have_are_dropped(
         graph in (1..40_usize, 1..5_u32).prop_flat_map(|(nodes, pes)| drawn(nodes, pes)),
+        may_move in any::<bool>(),
         tokens in 1..3_usize,
         choices in prop::collection::vec(any::<usize>(), 1..50),
     ) {
         let (expected, last) = (graph.expected(1)[0], graph.last(0));
         let needed = graph.needed().into_iter().filter(|is_needed| *is_needed).count();
-        let mut world = World::new(Drawn { may_move: false, drops_used: true, ..graph }, tokens);
+        let mut world = World::new(Drawn { may_move, drops_used: true, ..graph }, tokens);
         world.want(Pe::ROOT, last);
         world.run(&choices, &[]);
         prop_assert_eq!(world.delivered.get(&last), Some(&expected));
