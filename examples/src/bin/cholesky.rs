@@ -266,6 +266,7 @@ fn build(g: &mut Builder, (matrix, assignment): &Input) -> Node<f64> {
             place(g, parts[row - column], (row, column));
         }
         transposed.push(g.reduce(add, (), parts));
+        place(g, transposed[column], (column, column));
     }
     let mut ends = Vec::new();
     for (row, nodes) in factor.iter().enumerate() {
@@ -276,9 +277,11 @@ fn build(g: &mut Builder, (matrix, assignment): &Input) -> Node<f64> {
             place(g, parts[column], (row, column));
         }
         let own = g.reduce(add, (), parts);
+        place(g, own, (row, row));
         let squares =
             |(matrix, row): &(Matrix, usize), own: &Vec<f64>| squares(own, &matrix.times_x(*row));
         ends.push(g.map(squares, (*matrix, row), own));
+        assignment.place(g, ends[row], owner(pes, (row, row)));
     }
     g.reduce(|(), ends: &[&(f64, f64)]| relative(ends.iter().copied().copied()), (), ends)
 }

@@ -38,10 +38,7 @@ pub(super) struct Block {
 /// What a block stores of each node, beside its inputs and its argument: 12 bytes.
 #[derive(Clone, Copy)]
 struct NodeRecord {
-    kind: u16,
-    /// How many nodes wait for it, one after the other, on the longest way to the end of the block;
-    /// 65,535 if there are more.
-    rank: u16,
+    kind: u32,
     /// The place of the argument among those of the kind.
     argument: u32,
     /// Where the inputs end. They begin where those of the node before end.
@@ -65,17 +62,17 @@ impl Block {
     }
 
     /// Adds a kind, with a number that no other kind has. Returns its place.
-    pub(super) fn add_kind<A: Portable + Sync>(&mut self, kind: KindOf<A>, code: u64) -> u16 {
-        let place = u16::try_from(self.kinds.len()).expect("a graph has at most 2^16 functions");
+    pub(super) fn add_kind<A: Portable + Sync>(&mut self, kind: KindOf<A>, code: u64) -> u32 {
         self.kinds.push(Box::new(kind));
         self.codes.push(code);
-        place
+        // A kind is a type of the program.
+        self.kinds.len() as u32 - 1
     }
 
     /// Adds a node of a kind whose arguments are `A`s.
     pub(super) fn add<A: Portable + Sync>(
         &mut self,
-        kind: u16,
+        kind: u32,
         argument: A,
         inputs: impl Iterator<Item = NodeId>,
     ) -> NodeId {
@@ -95,22 +92,8 @@ impl Block {
         let kinds: &mut dyn Any = &mut *self.kinds[kind as usize];
         let kept = kinds.downcast_mut::<KindOf<A>>().map(|kind| kind.keep(argument));
         let argument = kept.unwrap_or_else(|| unreachable!("the type is part of the kind"));
-        self.nodes.push(NodeRecord { kind, rank: 0, argument, inputs_end });
+        self.nodes.push(NodeRecord { kind, argument, inputs_end });
         NodeId { block: self.number, index }
-    }
-
-    /// All nodes are there: finds out their ranks.
-    pub(super) fn complete(&mut self) {
-        for index in (0..self.nodes.len()).rev() {
-            let NodeRecord { rank, inputs_end, .. } = self.nodes[index];
-            let begin = index.checked_sub(1).map_or(0, |before| self.nodes[before].inputs_end);
-            for input in &self.inputs[begin as usize..inputs_end as usize] {
-                if input & EARLIER == 0 {
-                    let input = &mut self.nodes[*input as usize].rank;
-                    *input = rank.saturating_add(1).max(*input);
-                }
-            }
-        }
     }
 
     /// The node is to be computed by this PE, as long as that lives.
@@ -196,7 +179,7 @@ impl Block {
     }
 
     /// The place of a node's kind.
-    pub(super) fn kind_of(&self, index: u32) -> u16 {
+    pub(super) fn kind_of(&self, index: u32) -> u32 {
         self.nodes[index as usize].kind
     }
 
@@ -263,9 +246,5 @@ impl BlockShape for Block {
 
     fn inputs(&self, index: u32) -> impl Iterator<Item = NodeId> {
         Block::inputs(self, index)
-    }
-
-    fn rank(&self, index: u32) -> u16 {
-        self.nodes[index as usize].rank
     }
 }

@@ -25,7 +25,7 @@ pub struct Builder {
     /// How many blocks before this one it may use.
     reach: u32,
     /// The places of the kinds, by the types of how they were made.
-    kinds: HashMap<TypeId, u16>,
+    kinds: HashMap<TypeId, u32>,
 }
 
 /// What tells the kinds of `map`, `zip` and `reduce` apart.
@@ -43,8 +43,7 @@ impl Builder {
         Builder { reach: 1, ..self }
     }
 
-    pub(super) fn finish(mut self) -> Block {
-        self.block.complete();
+    pub(super) fn finish(self) -> Block {
         self.block
     }
 

@@ -100,10 +100,10 @@ impl<S: Shape> Pool<S> {
             return Some(node);
         }
         let mut ready = self.ready.iter().rev().take(LOOKS).copied();
-        let last = ready.find(|ready| self.may_push(ready.node, NodePhase::Ready))?;
+        let last = ready.find(|node| self.may_push(*node, NodePhase::Ready))?;
         self.ready.remove(&last);
-        self.release_inputs(last.node, false);
-        Some(last.node)
+        self.release_inputs(last, false);
+        Some(last)
     }
 
     fn may_push(&self, node: NodeId, phase: NodePhase) -> bool {

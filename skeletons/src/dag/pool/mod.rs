@@ -16,9 +16,8 @@
 //!   computed, and none while it waits for its inputs: so no thread ever waits, and no pool waits
 //!   for another that waits for it. Nodes whose inputs are there come first; only if there are
 //!   none, further ones are looked at. So no more is begun than keeps the threads busy.
-//! - **Order.** Of the nodes whose inputs are there those come first for which most others wait one
-//!   after the other: the upward rank of HEFT (Topcuoglu et al., IEEE TPDS 13(3), 2002), with each
-//!   node counted alike.
+//! - **Order.** Of the nodes whose inputs are there, those come first that were built first: that
+//!   is the order of a sequential program, in which neighbours share inputs.
 //! - **Once.** A result is computed once, and goes once to each PE that has asked for it.
 //! - **Pushes.** Where more nodes wait than at a neighbour, some are pushed there, see [`balance`].
 //! - **Deaths.** What was requested from a PE that dies, or pushed to it, is requested from its
@@ -46,22 +45,12 @@ use self::state::{BlockState, NodePhase, NodeState, Slot};
 use self::stream::Stream;
 use self::waiters::{Waiter, WaiterLists};
 use super::handles::NodeId;
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use ultramarine_topology::Pe;
 
 pub(super) use self::message::{PoolEffect, PoolMessage};
 pub(super) use self::shape::{BlockShape, Shape, Weighed};
-
-/// A node that can be computed. Those come first of earlier blocks, and of a block those for which
-/// most others wait one after the other.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct ReadyNode {
-    block: u32,
-    rank: Reverse<u16>,
-    node: NodeId,
-}
 
 /// See the [module](self).
 pub(super) struct Pool<S: Shape> {
@@ -74,7 +63,7 @@ pub(super) struct Pool<S: Shape> {
     /// Requested nodes whose inputs have not been asked for, the oldest first.
     queue: VecDeque<NodeId>,
     /// Nodes whose inputs are there.
-    ready: BTreeSet<ReadyNode>,
+    ready: BTreeSet<NodeId>,
     waiters: WaiterLists,
     balance: Balance,
     memory: Memory,
@@ -367,7 +356,7 @@ impl<S: Shape> Pool<S> {
     /// Begins what tokens allow.
     fn begin(&mut self) {
         while self.tokens > 0 {
-            if let Some(ReadyNode { node, .. }) = self.ready.pop_first() {
+            if let Some(node) = self.ready.pop_first() {
                 if self.is_in(NodePhase::Ready, node) {
                     self.slot(node).state.phase = NodePhase::Running;
                     self.tokens -= 1;
@@ -412,8 +401,7 @@ impl<S: Shape> Pool<S> {
     /// All inputs of a node are there.
     fn make_ready(&mut self, node: NodeId) {
         self.slot(node).state.phase = NodePhase::Ready;
-        let rank = self.block(node.block).map_or(0, |block| block.rank(node.index));
-        self.ready.insert(ReadyNode { block: node.block, rank: Reverse(rank), node });
+        self.ready.insert(node);
     }
 
     fn is_in(&self, phase: NodePhase, node: NodeId) -> bool {

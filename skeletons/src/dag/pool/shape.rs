@@ -35,9 +35,6 @@ pub(in crate::dag) trait BlockShape {
 
     /// The inputs of a node, in order. A node may be there more than once.
     fn inputs(&self, index: u32) -> impl Iterator<Item = NodeId>;
-
-    /// How long the way is from a node to the end of the block, in nodes.
-    fn rank(&self, index: u32) -> u16;
 }
 
 /// A result, and what it takes. That is known to seven digits, which are enough to choose by.

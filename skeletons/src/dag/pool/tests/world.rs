@@ -63,10 +63,6 @@ impl BlockShape for DrawnBlock {
         let before = (index == 0).then(|| block.checked_sub(1)).flatten();
         own.chain(before.map(|block| graph.last(block)))
     }
-
-    fn rank(&self, index: u32) -> u16 {
-        (self.nodes() - index) as u16
-    }
 }
 
 /// Half of the nodes are worth a push.
