@@ -98,9 +98,12 @@ where
         let cx = &self.cx;
         let Head { options, supplied, .. } = &mut self.invitation.head;
         supplied.nodes = known.iter().map(|(node, _)| *node).collect();
-        if let (Some(watch), Extent::Whole) = (&mut self.watch, options.extent) {
+        let is_told = self.watch.is_some() || tracing::enabled!(tracing::Level::INFO);
+        if is_told && options.extent == Extent::Whole {
             let is_needed = last.block.needed(&[&self.returned, wanted].concat(), &supplied.nodes);
-            watch.of = Some(is_needed.into_iter().filter(|is_needed| *is_needed).count() as u64);
+            let needed = is_needed.into_iter().filter(|is_needed| *is_needed).count() as u64;
+            tracing::info!("of the graph's {} nodes {needed} are needed", last.block.len());
+            self.watch.iter_mut().for_each(|watch| watch.of = Some(needed));
         }
         self.invitation.open(cx, &self.part, last, known);
         self.invitation.send_all(cx)?;

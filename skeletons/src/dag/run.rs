@@ -109,9 +109,10 @@ where
     /// Default: results are held until the run is over, or until
     /// [memory is short](Self::memory).
     ///
-    /// That takes the least memory. After a death more is computed again: what the dead PE had,
-    /// and what it was computed from, as far as that is dropped. Graphs
-    /// [in blocks](Self::blocks) hold their results all the same.
+    /// That takes the least memory, and less time if results are large, since their memory is used
+    /// again. Nodes with inputs are then computed by their owners only. After a death more is
+    /// computed again: what the dead PE had, and what it was computed from, as far as that is
+    /// dropped. Graphs [in blocks](Self::blocks) hold their results all the same.
     pub fn drop_used(mut self) -> Self {
         self.options.drops_used = true;
         self
