@@ -32,6 +32,10 @@ struct Arguments {
     /// after a death.
     #[arg(long)]
     drop_used: bool,
+    /// Hold tiles of at most this many MiB on each PE, and compute dropped ones again if need be.
+    #[arg(long, value_name = "MIB", allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1 << 30))]
+    memory: Option<u64>,
     #[command(flatten)]
     graph: GraphFlags,
     #[command(flatten)]
@@ -327,7 +331,7 @@ fn main() -> Result<()> {
 }
 
 async fn cholesky(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { matrix, skeleton, assignment, drop_used, graph, job } = arguments;
+    let Arguments { matrix, skeleton, assignment, drop_used, memory, graph, job } = arguments;
     let mut graph = graph.begin(&name_of(&skeleton))?;
     if !matrix.size.is_multiple_of(matrix.tile) {
         let Matrix { size, tile, .. } = matrix;
@@ -337,8 +341,13 @@ async fn cholesky(cx: Context, arguments: Arguments) -> Result<()> {
     let start = Instant::now();
     let residual = match skeleton {
         Skeleton::Dag => {
-            let dag = dag(build, (matrix, assignment)).assignment(assignment.rule());
-            let dag = if drop_used { dag.drop_used() } else { dag };
+            let mut dag = dag(build, (matrix, assignment)).assignment(assignment.rule());
+            if drop_used {
+                dag = dag.drop_used();
+            }
+            if let Some(mib) = memory {
+                dag = dag.memory(mib << 20);
+            }
             graph.run(&cx, &job, dag).await?
         }
         Skeleton::Rayon => {

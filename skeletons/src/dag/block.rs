@@ -207,7 +207,9 @@ impl Block {
         // They are numbers, which can be encoded.
         options.iter().for_each(|options| digest.add(&encode(options).unwrap_or_default()));
         self.codes.iter().for_each(|code| digest.add(&code.to_le_bytes()));
-        wanted.iter().for_each(|node| digest.add(&node.index.to_le_bytes()));
+        for node in wanted {
+            digest.add(&[node.block.to_le_bytes(), node.index.to_le_bytes()].concat());
+        }
         for (index, pe) in self.placed().filter(|_| options.is_some()) {
             digest.add(&[index.to_le_bytes(), pe.number().to_le_bytes()].concat());
         }

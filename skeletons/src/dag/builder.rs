@@ -238,12 +238,16 @@ impl Builder {
         inputs: impl Iterator<Item = NodeId>,
     ) -> Node<T> {
         let types = TypeId::of::<(K, A, fn() -> T)>();
-        // Names of functions would not do: all closures of a function have the same.
-        let code = || BuildHasherDefault::<DefaultHasher>::default().hash_one(types);
-        let add = || self.block.add_kind(kind(), code());
+        let add = || self.block.add_kind(kind(), code_of::<(K, A, fn() -> T)>());
         let place = *self.kinds.entry(types).or_insert_with(add);
         Node::new(self.block.add(place, argument, inputs))
     }
+}
+
+/// What tells a type from others, in all processes that run this program. Names would not do: all
+/// closures of a function have the same.
+pub(super) fn code_of<T: 'static>() -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(TypeId::of::<T>())
 }
 
 /// The kind of nodes with this function.

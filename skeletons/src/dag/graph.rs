@@ -104,12 +104,14 @@ impl Graph {
     }
 
     /// How many readers of each result of a whole graph this PE knows: own nodes, and other PEs.
-    /// Wanted nodes have readers for ever. Nothing, if results are held until the run is over.
+    /// Wanted nodes have readers for ever, and so have those that a journal keeps. Nothing, if
+    /// results are held until the run is over.
     pub(super) fn readers(&self, me: Pe, block: &Block) -> Vec<u32> {
-        if !self.options.drops_used || self.options.extent != Extent::Whole {
+        let RunOptions { extent, memory, drops_used, .. } = self.options;
+        if extent != Extent::Whole || memory == u64::MAX && !drops_used {
             return Vec::new();
         }
-        let is_needed = block.needed(&self.wanted, &BTreeSet::new());
+        let is_needed = block.needed(&self.wanted, &self.supplied.nodes);
         let mut readers = vec![0; is_needed.len()];
         let mut others = Vec::new();
         for index in (0..block.len()).filter(|index| is_needed[*index as usize]) {
@@ -125,7 +127,8 @@ impl Graph {
         others.sort_unstable();
         others.dedup();
         others.into_iter().for_each(|(index, _)| readers[index as usize] += 1);
-        self.wanted.iter().for_each(|node| readers[node.index as usize] = u32::MAX);
+        let held = self.wanted.iter().map(|node| &node.index).chain(block.kept());
+        held.for_each(|index| readers[*index as usize] = u32::MAX);
         readers
     }
 
@@ -169,8 +172,8 @@ impl Shape for Graph {
         heir(self.owners.owner(node), &self.topology, dead)
     }
 
-    fn holds_all(&self) -> bool {
-        self.options.memory == u64::MAX && !self.options.drops_used
+    fn drops_used(&self) -> bool {
+        self.options.drops_used
     }
 
     fn may_move(&self, node: NodeId) -> bool {

@@ -2,7 +2,7 @@
 //! over.
 
 use super::block::message_of;
-use super::builder::Builder;
+use super::builder::{Builder, code_of};
 use super::error::DagError;
 use super::graph::{BlockMaker, Built, Extent, Graph, RunOptions, Supplied};
 use super::handles::{NodeId, Wanted};
@@ -23,9 +23,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use ultramarine_journal::Digest;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, DeathStream, Portable};
+use ultramarine_runtime::wire::encode;
 
 /// See the [module](self). Dropping it ends the run everywhere, unless another program on this PE
 /// wants the results, too.
@@ -56,7 +58,7 @@ where
         let argument = Arc::new(argument);
         let make = maker(build, argument.clone(), options.extent, cx.pes());
         let last = make(options.extent.last_block())?;
-        let digest = last.block.digest(&last.returned, Some(&options))?;
+        let digest = digest_of::<F, A>(&last, &options, &argument)?;
         // What the root begins can be joined by the next root, but not where a stream was.
         let is_joinable = cx.pe() == cx.root() && options.extent != Extent::Stream;
         let name = RunName { digest, key: (!is_joinable).then(|| cx.new_key()) };
@@ -187,6 +189,27 @@ impl<F, A> Drop for Host<F, A> {
     }
 }
 
+/// What tells a graph from others. Of one in blocks only the last is there: the builder and its
+/// argument stand for the rest.
+fn digest_of<F: 'static, A: Portable>(
+    last: &Built,
+    options: &RunOptions,
+    argument: &A,
+) -> Result<u128, DagError> {
+    let number = last.block.digest(&last.returned, Some(options))?;
+    if options.extent == Extent::Whole {
+        return Ok(number);
+    }
+    let mut digest = Digest::default();
+    digest.add(&number.to_le_bytes());
+    digest.add(&code_of::<F>().to_le_bytes());
+    digest.add(&encode(argument).map_err(|error| TaskError::Codec {
+        what: "argument".into(),
+        reason: error.to_string(),
+    })?);
+    Ok(digest.finish())
+}
+
 /// Builds blocks of a graph.
 pub(super) fn maker<F, A, W>(build: F, argument: Arc<A>, extent: Extent, pes: u32) -> BlockMaker
 where
@@ -244,12 +267,12 @@ where
     /// What sends it to single PEs.
     fn inviter(&self) -> Inviter {
         let (build, head, argument) = (self.build, self.head.clone(), self.argument.clone());
-        Arc::new(move |cx, to| {
+        Arc::new(move |cx, to, id| {
             let invited = move |cx: Context, head, argument: Arc<A>| async move {
                 Invitation { head, build, argument }.accept(&cx);
             };
             // If it cannot be told, the job ends.
-            let _ = cx.tell_with(to, invited, head.clone(), argument.clone());
+            let _ = cx.tell_with(to, invited, Head { id, ..head.clone() }, argument.clone());
         })
     }
 
@@ -258,12 +281,14 @@ where
     }
 
     /// This PE takes part.
-    fn accept(&self, cx: &Context) {
-        let id = self.head.id;
-        let Some(part) = Runs::on(cx).join(cx, id) else { return };
+    fn accept(mut self, cx: &Context) {
+        let Some(part) = Runs::on(cx).join(cx, self.head.id) else { return };
         if part.has_begun() {
             return;
         }
+        // Messages of a later opening may have come before.
+        let id = Runs::on(cx).table().newest(self.head.id);
+        self.head.id = id;
         match self.built(cx) {
             Ok(last) => self.open(cx, &part, last, Vec::new()),
             Err(error) => tell_failed(cx, id, error),

@@ -1,15 +1,17 @@
 //! What pools send to each other, as messages of the runtime, and what a part has to do.
 
 use super::error::DagError;
+use super::graph::Graph;
 use super::handles::NodeId;
 use super::part::Part;
 use super::pe::Runs;
-use super::pool::PoolMessage;
+use super::pool::{Discarded, PoolMessage};
 use super::progress::report_later;
 use super::runs::{RunId, RunName};
 use super::value::{Value, failed};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -20,8 +22,8 @@ use ultramarine_topology::{Distance, Pe};
 /// What one pool sends to another.
 pub(super) type Told = PoolMessage<Value>;
 
-/// Sends another PE the invitation to a run.
-pub(super) type Inviter = Arc<dyn Fn(&Context, Pe) + Send + Sync>;
+/// Sends another PE the invitation to a run, which may have been opened again meanwhile.
+pub(super) type Inviter = Arc<dyn Fn(&Context, Pe, RunId) + Send + Sync>;
 
 /// A message that holds no result. Several go together.
 #[derive(Serialize, Deserialize)]
@@ -44,8 +46,8 @@ pub(super) struct Outbox {
     pub(super) unbuilt: Vec<u32>,
     /// Who waits for what has come.
     pub(super) wakers: Vec<Waker>,
-    /// Results to drop.
-    pub(super) discarded: Vec<Value>,
+    /// What to drop.
+    pub(super) discarded: Discarded<Graph>,
     /// When to report how many nodes this PE has computed, if that is due.
     pub(super) report_after: Option<Duration>,
 }
@@ -75,7 +77,7 @@ impl Outbox {
         self.ready.append(&mut next.ready);
         self.unbuilt.append(&mut next.unbuilt);
         self.wakers.append(&mut next.wakers);
-        self.discarded.append(&mut next.discarded);
+        self.discarded.append(next.discarded);
         self.report_after = self.report_after.or(next.report_after);
     }
 
@@ -94,7 +96,6 @@ impl Outbox {
         while let Some(number) = self.unbuilt.pop() {
             self.append(build(cx, id, part, number));
         }
-        drop(self.discarded);
         if let Some(after) = self.report_after {
             report_later(cx, (id.name, part.number), after);
         }
@@ -113,6 +114,11 @@ impl Outbox {
         }
         for (to, node, result) in self.results {
             send_result(cx, to, (id, node), part, result);
+        }
+        // Last: it is the user's, and may panic.
+        let discarded = AssertUnwindSafe(|| drop(self.discarded));
+        if catch_unwind(discarded).is_err() {
+            tracing::error!("a result panicked when it was dropped");
         }
         self.ready
     }

@@ -64,7 +64,7 @@ impl Open {
                 }
             }
         }
-        outbox.discarded = self.pool.take_discarded();
+        outbox.discarded.append(self.pool.take_discarded());
         let report_after = self.pool.shape().options.report_after;
         outbox.report_after = report_after.filter(|_| self.counts.begin_report());
         outbox
@@ -103,10 +103,12 @@ impl Part {
         };
         let readers = whole.as_ref().map(|block| graph.readers(cx.pe(), block));
         let limit = graph.options.memory;
-        let pool = Pool::new(cx.pe(), Arc::new(graph), cx.threads(), limit);
+        let mut pool = Pool::new(cx.pe(), Arc::new(graph), cx.threads(), limit);
+        if let (Some(block), Some(readers)) = (whole, readers) {
+            pool.built(0, Arc::new(block), readers);
+        }
         let (delivered, wakers, counts) = Default::default();
         let notes = Notes::begin();
-        let open = Open { id, inviter, pool, delivered, wakers, notes, counts };
         let mut stage = self.stage();
         let Stage::Early(early) = &mut *stage else {
             // Another thread has opened it meanwhile, perhaps for an earlier opening.
@@ -116,15 +118,13 @@ impl Part {
             return outbox;
         };
         let early = std::mem::take(early);
+        // Before wanted nodes are begun.
+        supply(&mut pool);
+        let open = Open { id, inviter, pool, delivered, wakers, notes, counts };
         *stage = Stage::Open(Box::new(open));
         drop(stage);
         let dead = (0..cx.pes()).map(Pe::new).filter(|pe| cx.is_dead(*pe));
         let mut outbox = self.act(|pool| {
-            if let (Some(block), Some(readers)) = (whole, readers) {
-                pool.built(0, Arc::new(block), readers);
-            }
-            // Before wanted nodes are begun.
-            supply(pool);
             dead.for_each(|pe| pool.died(pe));
             pool.start();
         });
@@ -164,10 +164,10 @@ impl Part {
         }
     }
 
-    /// What sends the invitation to other PEs, if this one has it.
-    pub(super) fn inviter(&self) -> Option<Inviter> {
+    /// What sends the invitation to other PEs, if this one has it, and to which opening.
+    pub(super) fn inviter(&self) -> Option<(Inviter, RunId)> {
         match &*self.stage() {
-            Stage::Open(open) => Some(open.inviter.clone()),
+            Stage::Open(open) => Some((open.inviter.clone(), open.id)),
             _ => None,
         }
     }

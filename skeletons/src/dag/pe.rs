@@ -85,8 +85,9 @@ fn ask_for_invitation(cx: &Context, id: RunId, part: &Part) {
     for sender in senders.into_iter().filter(|sender| !cx.is_dead(*sender)) {
         let asked = async |cx: Context, (id, from): (RunId, Pe)| {
             let part = Runs::on(&cx).table().get(id.name);
-            let inviter = part.and_then(|part| part.inviter());
-            inviter.into_iter().for_each(|inviter| inviter(&cx, from));
+            if let Some((inviter, id)) = part.and_then(|part| part.inviter()) {
+                inviter(&cx, from, id);
+            }
         };
         // If it cannot be told, the job ends.
         let _ = cx.tell(sender, asked, (id, cx.pe()));

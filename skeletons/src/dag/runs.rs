@@ -116,6 +116,12 @@ impl<R: Clone> RunTable<R> {
         self.known.get(&name).map(|known| known.part.clone())
     }
 
+    /// The run as of its last opening that this PE knows.
+    pub(super) fn newest(&self, id: RunId) -> RunId {
+        let known = self.known.get(&id.name).map(|known| known.opening);
+        RunId { opening: known.map_or(id.opening, |known| known.max(id.opening)), ..id }
+    }
+
     /// A run is over, unless it has been opened again. Returns this PE's part.
     pub(super) fn close(&mut self, id: RunId) -> Option<R> {
         let is_needed = |known: &KnownRun<R>| known.users > 0 || known.opening > id.opening;

@@ -109,11 +109,12 @@ where
             }
             self.ahead.push_back(returned);
         }
-        let nodes = self.ahead.pop_front().unwrap_or(Ok(Vec::new()))?;
+        let nodes = self.ahead.front().cloned().unwrap_or(Ok(Vec::new()))?;
         let part = self.host.part.clone();
         let (id, told) = (self.host.id(), self.told);
         let values =
             self.host.attend(part.delivered(&nodes), |cx| tell_first(cx, id, told)).await?;
+        self.ahead.pop_front();
         self.first = self.first.checked_add(1).expect("fewer than 2^32 blocks");
         part.forget_delivered(&nodes);
         // Each half of the window, since all PEs hear of it.

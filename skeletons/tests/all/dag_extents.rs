@@ -2,6 +2,7 @@
 //! a journal.
 
 use crate::common::{here, hierarchies, job};
+use futures_util::FutureExt;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use ultramarine::Pe;
 use ultramarine::skeletons::dag::{
@@ -70,6 +71,23 @@ fn a_pe_builds_the_blocks_whose_nodes_it_computes() {
         let built: Vec<u64> = BUILT.iter().map(|built| built.load(SeqCst)).collect();
         // Each owns ten, and may be pushed nodes of others.
         assert!(built.iter().all(|built| (1..40).contains(built)), "{built:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn graphs_in_blocks_that_differ_in_earlier_ones_are_different() {
+    job(racks(&[1, 1], 1), async |cx| {
+        let build = |g: &mut Builder, first: &u64| -> Node<u64> {
+            if g.block() == 0 {
+                return g.source(|n| *n, *first);
+            }
+            let before = g.node_of::<u64>(g.block() - 1, 0);
+            g.map(|(), n: &u64| n + 1, (), before)
+        };
+        for first in 0..20 {
+            assert_eq!(dag(build, first).blocks(3).run(&cx).await, Ok(first + 2));
+        }
         Ok(())
     });
 }
@@ -162,6 +180,26 @@ fn a_stream_has_no_end_and_ends_when_it_is_dropped() {
             Ok(())
         });
     }
+}
+
+#[test]
+fn a_stream_goes_on_where_a_program_has_given_up_waiting() {
+    job(racks(&[1, 1], 1), async |cx| {
+        let mut stream = dag(sums, ()).stream(&cx).unwrap().window(3);
+        let mut given_up = 0;
+        for n in 0..100_u64 {
+            let next = match stream.next().now_or_never() {
+                Some(next) => next,
+                None => {
+                    given_up += 1;
+                    stream.next().await
+                }
+            };
+            assert_eq!(next, Ok(n * (n + 1) / 2));
+        }
+        assert!(given_up > 0);
+        Ok(())
+    });
 }
 
 #[test]

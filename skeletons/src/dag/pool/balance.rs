@@ -110,7 +110,8 @@ impl<S: Shape> Pool<S> {
         let may = |state: NodeState| state.phase == phase && state.pushes_left > 0;
         self.known(node).is_some_and(may)
             && self.shape.may_move(node)
-            && self.may_be_read_elsewhere(node)
+            // Readers are counted by owners.
+            && !self.memory.drops_used
     }
 
     pub(super) fn push(&mut self, node: NodeId, to: Pe) {
@@ -123,6 +124,8 @@ impl<S: Shape> Pool<S> {
 
     /// Another pool has pushed a node here.
     pub(super) fn take_over(&mut self, node: NodeId, pushes_left: u8) {
+        // The other counts it as this pool's load.
+        self.balance.told += 1;
         let state = &mut self.slot(node).state;
         if matches!(state.phase, NodePhase::Unknown | NodePhase::Asked) {
             state.pushes_left = pushes_left;

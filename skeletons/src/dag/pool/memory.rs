@@ -1,8 +1,9 @@
 //! Which results a pool drops: those that all known readers have, if the program says so; and
 //! above a limit, those that no node here waits for.
 //!
-//! Above the limit goes first what is old, and cheap to get again for its size: copies of what
-//! other PEs have, then what took little time to compute. The measure of both is that of
+//! Above the limit those go first that all known readers have; then what is old, and cheap to get
+//! again for its size: copies of what other PEs have, and what took little time to compute. The
+//! measure of both is that of
 //! GreedyDual-Size (Cao and Irani, *Cost-Aware WWW Proxy Caching Algorithms*, USITS 1997): a
 //! result is worth its cost per byte, plus the worth of what was dropped last when it was used.
 //!
@@ -12,9 +13,7 @@
 use super::state::{NodePhase, NodeState};
 use super::{BlockShape, Pool, Shape};
 use crate::dag::handles::NodeId;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
 
 /// What it costs to get a copy again: a message, and for each KiB the time of its way, in
 /// nanoseconds.
@@ -23,20 +22,25 @@ const COPY_NS_PER_KIB: u64 = 200;
 
 /// What the results of a pool take.
 pub(super) struct Memory {
-    /// Whether nothing is ever dropped: then it need not be known who uses what.
-    holds_all: bool,
+    /// Whether results are dropped that all known readers have.
+    pub(super) drops_used: bool,
     /// How many bytes they should take at most.
     limit: u64,
     held: u64,
-    /// Results that no node here waited for when they were noted, the least worth first.
-    unused: BinaryHeap<Reverse<(u64, NodeId)>>,
+    /// Results that no node here waited for when they were noted.
+    unused: Unused,
     /// What the one that was dropped last was worth.
     last_worth: u64,
 }
 
 impl Memory {
-    pub(super) fn new(limit: u64, holds_all: bool) -> Self {
-        Memory { holds_all, limit, held: 0, unused: BinaryHeap::new(), last_worth: 0 }
+    pub(super) fn new(limit: u64, drops_used: bool) -> Self {
+        Memory { drops_used, limit, held: 0, unused: Unused::default(), last_worth: 0 }
+    }
+
+    /// Whether nothing is ever dropped: then it need not be known who uses what.
+    fn holds_all(&self) -> bool {
+        self.limit == u64::MAX && !self.drops_used
     }
 
     pub(super) fn hold(&mut self, bytes: u64) {
@@ -49,17 +53,45 @@ impl Memory {
     }
 }
 
+/// Results by what they are worth.
+#[derive(Default)]
+struct Unused {
+    worth: HashMap<NodeId, u64>,
+    by_worth: BTreeSet<(u64, NodeId)>,
+}
+
+impl Unused {
+    fn note(&mut self, node: NodeId, worth: u64) {
+        self.forget(node);
+        self.worth.insert(node, worth);
+        self.by_worth.insert((worth, node));
+    }
+
+    fn forget(&mut self, node: NodeId) {
+        if let Some(worth) = self.worth.remove(&node) {
+            self.by_worth.remove(&(worth, node));
+        }
+    }
+
+    /// Takes the one that is least worth.
+    fn pop(&mut self) -> Option<(u64, NodeId)> {
+        let (worth, node) = self.by_worth.pop_first()?;
+        self.worth.remove(&node);
+        Some((worth, node))
+    }
+}
+
 impl<S: Shape> Pool<S> {
     /// A node that is being computed here needs this result.
     pub(super) fn use_result(&mut self, node: NodeId) {
-        if !self.memory.holds_all && !self.lacks(node) {
+        if !self.memory.holds_all() && !self.lacks(node) {
             self.slot(node).state.uses += 1;
         }
     }
 
     /// A node needs its inputs no more: since it `is_computed`, or since another PE does that.
     pub(super) fn release_inputs(&mut self, node: NodeId, is_computed: bool) {
-        if self.memory.holds_all {
+        if self.memory.holds_all() {
             return;
         }
         let Some(shape) = self.block(node.block).cloned() else { return };
@@ -76,24 +108,16 @@ impl<S: Shape> Pool<S> {
         }
     }
 
-    /// Whether who reads the inputs of a node may be another PE than its owner: readers are counted
-    /// by owners.
-    pub(super) fn may_be_read_elsewhere(&self, node: NodeId) -> bool {
-        let Some(block) = self.blocks.get(&node.block) else { return true };
-        let has_none = |shape: &Arc<S::Block>| shape.inputs(node.index).next().is_none();
-        block.readers.is_empty() || block.shape.as_ref().is_some_and(has_none)
-    }
-
     /// A PE has been sent a result. The owner has counted it as a reader.
     pub(super) fn note_sent(&mut self, node: NodeId) {
-        if !self.memory.holds_all && self.shape.owner(node, &self.dead) == self.me {
+        if !self.memory.holds_all() && self.shape.owner(node, &self.dead) == self.me {
             self.note_read(node);
         }
     }
 
     /// A reader of a result has it now.
     fn note_read(&mut self, node: NodeId) {
-        if self.memory.holds_all {
+        if self.memory.holds_all() {
             return;
         }
         let Some(block) = self.blocks.get_mut(&node.block) else { return };
@@ -104,7 +128,7 @@ impl<S: Shape> Pool<S> {
 
     /// Notes a result that no node here waits for.
     pub(super) fn note_unused(&mut self, node: NodeId) {
-        if self.memory.holds_all {
+        if self.memory.holds_all() {
             return;
         }
         self.drop_read(node);
@@ -115,14 +139,16 @@ impl<S: Shape> Pool<S> {
         let Some(state) = block.state(node.index).filter(|state| state.is_unused()) else { return };
         let kib = state.bytes() / 1024 + 1;
         let cost = if state.is_copy { COPY_NS + COPY_NS_PER_KIB * kib } else { state.cost_ns() };
-        let worth = self.memory.last_worth + cost / kib;
-        self.memory.unused.push(Reverse((worth, node)));
+        let is_read = block.readers.get(node.index as usize) == Some(&0);
+        let worth = if is_read { 0 } else { self.memory.last_worth + cost / kib };
+        self.memory.unused.note(node, worth);
     }
 
     /// Drops a result that all known readers have.
     pub(super) fn drop_read(&mut self, node: NodeId) {
         let Some(block) = self.blocks.get(&node.block) else { return };
-        if block.readers.get(node.index as usize) == Some(&0)
+        if self.memory.drops_used
+            && block.readers.get(node.index as usize) == Some(&0)
             && block.state(node.index).is_some_and(NodeState::is_unused)
         {
             self.drop_result(node);
@@ -132,10 +158,10 @@ impl<S: Shape> Pool<S> {
     /// Drops unused results until the others fit into the memory.
     pub(super) fn drop_unused(&mut self) {
         while self.memory.held > self.memory.limit {
-            let Some(Reverse((worth, node))) = self.memory.unused.pop() else { return };
+            let Some((worth, node)) = self.memory.unused.pop() else { return };
             // It may have been needed again, or dropped, since it was noted.
             if self.known(node).is_some_and(NodeState::is_unused) {
-                self.memory.last_worth = worth;
+                self.memory.last_worth = worth.max(self.memory.last_worth);
                 self.drop_result(node);
             }
         }
@@ -145,17 +171,20 @@ impl<S: Shape> Pool<S> {
         let slot = self.slot(node);
         let (bytes, result) = (slot.state.bytes(), slot.empty());
         self.memory.held -= bytes;
-        self.discarded.extend(result);
+        self.memory.unused.forget(node);
+        self.discarded.results.extend(result);
     }
 
     /// Forgets a block with all its results.
     pub(super) fn forget(&mut self, block: u32) {
-        let Some(state) = self.blocks.remove(&block) else { return };
-        for (_, node) in state.known() {
+        let Some(mut state) = self.blocks.remove(&block) else { return };
+        for (index, node) in state.known() {
             self.memory.held -= node.bytes();
+            self.memory.unused.forget(NodeId { block, index });
             let NodeState { phase, mut waiters, .. } = node;
             while phase != NodePhase::Done && self.waiters.pop(&mut waiters).is_some() {}
         }
-        self.discarded.extend(state.into_results());
+        self.discarded.blocks.extend(state.shape.take());
+        self.discarded.results.extend(state.into_results());
     }
 }

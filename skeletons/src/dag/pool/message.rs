@@ -1,6 +1,8 @@
 //! What goes into a pool from others, and what comes out of it.
 
+use super::Shape;
 use crate::dag::handles::NodeId;
+use std::sync::Arc;
 use ultramarine_topology::Pe;
 
 /// What one pool sends to another.
@@ -40,4 +42,23 @@ pub(in crate::dag) enum PoolEffect<V> {
     Compute(NodeId),
     /// The result of a node that was [wanted](super::Pool::want).
     Deliver(NodeId, V),
+}
+
+/// What is not needed. To drop it may take long, or fail: it is the user's.
+pub(in crate::dag) struct Discarded<S: Shape> {
+    pub(super) results: Vec<S::Result>,
+    pub(super) blocks: Vec<Arc<S::Block>>,
+}
+
+impl<S: Shape> Discarded<S> {
+    pub(in crate::dag) fn append(&mut self, mut other: Self) {
+        self.results.append(&mut other.results);
+        self.blocks.append(&mut other.blocks);
+    }
+}
+
+impl<S: Shape> Default for Discarded<S> {
+    fn default() -> Self {
+        Discarded { results: Vec::new(), blocks: Vec::new() }
+    }
 }

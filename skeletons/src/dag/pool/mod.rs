@@ -49,7 +49,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use ultramarine_topology::Pe;
 
-pub(super) use self::message::{PoolEffect, PoolMessage};
+pub(super) use self::message::{Discarded, PoolEffect, PoolMessage};
 pub(super) use self::shape::{BlockShape, Shape, Weighed};
 
 /// See the [module](self).
@@ -60,7 +60,8 @@ pub(super) struct Pool<S: Shape> {
     blocks: BTreeMap<u32, BlockState<S::Block, S::Result>>,
     /// The number of nodes that may be begun to be computed now.
     tokens: usize,
-    /// Requested nodes whose inputs have not been asked for, the oldest first.
+    /// Requested nodes whose inputs have not been asked for, the oldest first. Here the newest is
+    /// begun next, and the oldest is pushed to others.
     queue: VecDeque<NodeId>,
     /// Nodes whose inputs are there.
     ready: BTreeSet<NodeId>,
@@ -70,15 +71,14 @@ pub(super) struct Pool<S: Shape> {
     stream: Option<Stream>,
     /// What is to be done, in this order.
     out: VecDeque<PoolEffect<S::Result>>,
-    /// Results that are not needed.
-    discarded: Vec<S::Result>,
+    discarded: Discarded<S>,
 }
 
 impl<S: Shape> Pool<S> {
     /// The pool of a PE that may compute `tokens` nodes at a time, and should hold results of at
     /// most `limit` bytes.
     pub(super) fn new(me: Pe, shape: Arc<S>, tokens: usize, limit: u64) -> Self {
-        let holds_all = shape.holds_all();
+        let drops_used = shape.drops_used();
         let mut balance = Balance::default();
         balance.meet(shape.neighbours(me, &BTreeSet::new()));
         Pool {
@@ -91,10 +91,10 @@ impl<S: Shape> Pool<S> {
             ready: BTreeSet::new(),
             waiters: WaiterLists::default(),
             balance,
-            memory: Memory::new(limit, holds_all),
+            memory: Memory::new(limit, drops_used),
             stream: None,
             out: VecDeque::new(),
-            discarded: Vec::new(),
+            discarded: Discarded::default(),
         }
     }
 
@@ -107,8 +107,7 @@ impl<S: Shape> Pool<S> {
         std::mem::take(&mut self.out)
     }
 
-    /// Results that are not needed: dropping them may take long, or fail.
-    pub(super) fn take_discarded(&mut self) -> Vec<S::Result> {
+    pub(super) fn take_discarded(&mut self) -> Discarded<S> {
         std::mem::take(&mut self.discarded)
     }
 
@@ -131,7 +130,7 @@ impl<S: Shape> Pool<S> {
         let nodes = block.nodes();
         let state = self.state_of(number);
         if state.shape.is_some() {
-            return;
+            return self.discarded.blocks.push(block);
         }
         for (index, _) in state.known().into_iter().filter(|(index, _)| *index >= nodes) {
             let node = NodeId { block: number, index };
@@ -152,9 +151,12 @@ impl<S: Shape> Pool<S> {
         self.go_on();
     }
 
-    /// What this pool has asked of others may be lost: it asks again.
+    /// What this pool has asked of others may be lost, and so may news of blocks that could not be
+    /// built: it asks again.
     pub(super) fn renew(&mut self) {
         self.ask_again(|_| true);
+        let unbuilt = self.blocks.iter().filter(|(_, block)| block.is_being_built());
+        self.out.extend(unbuilt.map(|(number, _)| PoolEffect::Build(*number)));
         self.go_on();
     }
 
@@ -175,12 +177,11 @@ impl<S: Shape> Pool<S> {
     /// A message has arrived.
     pub(super) fn receive(&mut self, from: Pe, message: PoolMessage<Weighed<S::Result>>) {
         match message {
-            PoolMessage::Request(node)
-            | PoolMessage::Result(node, _)
-            | PoolMessage::Push(node, _)
-                if self.is_forgotten(node) => {}
+            PoolMessage::Result(node, weighed) if self.is_forgotten(node) || self.lacks(node) => {
+                self.discarded.results.push(weighed.result);
+            }
+            PoolMessage::Request(node) | PoolMessage::Push(node, _) if self.is_forgotten(node) => {}
             PoolMessage::Request(node) => self.request(node, Waiter::Pool(from)),
-            PoolMessage::Result(node, _) if self.lacks(node) => {}
             PoolMessage::Result(node, result) => {
                 self.slot(node).state.is_copy = true;
                 self.settle(node, result);
@@ -204,7 +205,7 @@ impl<S: Shape> Pool<S> {
             self.slot(node).state.is_copy = false;
             self.settle(node, result);
         } else {
-            self.discarded.push(result.result);
+            self.discarded.results.push(result.result);
         }
         self.go_on();
     }
@@ -276,7 +277,7 @@ impl<S: Shape> Pool<S> {
     fn request(&mut self, node: NodeId, waiter: Waiter) {
         if let Some(result) = self.result(node) {
             self.hand_over(node, waiter, &result);
-            return self.drop_read(node);
+            return self.note_unused(node);
         }
         let head = self.slot(node).state.waiters;
         // A pool asks again if it has heard of a death that this one has not.
@@ -303,7 +304,8 @@ impl<S: Shape> Pool<S> {
         } else if keeper.is_none() {
             self.enqueue(node);
         }
-        // What the keeper does not have, no block uses that is not over.
+        // Else this is the keeper, and has all that was returned: a PE that asks for another node of
+        // a block that is over does not need it.
     }
 
     /// A node is to be computed here.
@@ -316,7 +318,7 @@ impl<S: Shape> Pool<S> {
     fn settle(&mut self, node: NodeId, weighed: Weighed<S::Result>) {
         let slot = self.slot(node);
         if slot.state.phase == NodePhase::Done {
-            return self.discarded.push(weighed.result);
+            return self.discarded.results.push(weighed.result);
         }
         let result = weighed.result.clone();
         let NodeState { phase: former, waiters: mut next, .. } = slot.fill(weighed);
@@ -363,6 +365,7 @@ impl<S: Shape> Pool<S> {
                     self.out.push_back(PoolEffect::Compute(node));
                 }
             } else if let Some(node) = self.queue.pop_back() {
+                // The newest: depth first, so that few nodes wait.
                 self.ask_for_inputs(node);
             } else {
                 return;

@@ -15,8 +15,8 @@ pub(in crate::dag) trait Shape {
     /// The owner of a node, once these PEs are dead. Some PE lives.
     fn owner(&self, node: NodeId, dead: &BTreeSet<Pe>) -> Pe;
 
-    /// Whether all results are held until the run is over.
-    fn holds_all(&self) -> bool;
+    /// Whether results are dropped that all known readers have.
+    fn drops_used(&self) -> bool;
 
     /// Whether a node may be computed elsewhere than at its owner.
     fn may_move(&self, node: NodeId) -> bool;

@@ -139,6 +139,11 @@ impl<B, V> BlockState<B, V> {
         (self.shape, self.places, self.readers) = (Some(shape), Places::All(all), readers);
     }
 
+    /// Whether nodes wait for the block to be built.
+    pub(super) fn is_being_built(&self) -> bool {
+        self.shape.is_none() && !self.parked.is_empty()
+    }
+
     /// Whether the block is known to have no such node.
     pub(super) fn lacks(&self, index: u32) -> bool {
         matches!(&self.places, Places::All(places) if index as usize >= places.len())

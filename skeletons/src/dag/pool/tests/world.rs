@@ -34,8 +34,8 @@ impl Shape for Drawn {
         order.into_iter().find(|pe| !dead.contains(pe)).expect("some PE lives")
     }
 
-    fn holds_all(&self) -> bool {
-        false
+    fn drops_used(&self) -> bool {
+        self.drops_used
     }
 
     fn may_move(&self, node: NodeId) -> bool {
@@ -112,7 +112,8 @@ impl Drawn {
 
     /// How many readers of each result a PE knows, as in a graph.
     fn readers(&self, me: Pe) -> Vec<u32> {
-        if !self.drops_used {
+        // Of a stream they are not known.
+        if self.wanted.is_empty() {
             return Vec::new();
         }
         let owner = |index: usize| Pe::new(self.owners[index]);
@@ -178,6 +179,9 @@ const COMPUTED: u32 = 1000;
 const DEATHS: u32 = 10_000;
 const ADVANCES: u32 = 20_000;
 
+/// Many more than any of the graphs takes.
+const STEPS_MAX: usize = 20_000;
+
 impl World {
     pub(super) fn new(graph: Drawn, tokens: usize) -> Self {
         Self::with_memory(graph, tokens, u64::MAX)
@@ -240,6 +244,7 @@ impl World {
         let mut choices = choices.iter().cycle();
         let last = deaths.iter().map(|(_, when)| *when).max().unwrap_or(0);
         for at in 0.. {
+            assert!(at < STEPS_MAX, "it does not end");
             for (pe, _) in deaths.iter().filter(|(_, when)| *when == at) {
                 if self.pools[*pe as usize].is_some() {
                     self.die(Pe::new(*pe));
