@@ -53,11 +53,12 @@ impl<S: Shape> Pool<S> {
         self.stream.is_some_and(|stream| node.block < stream.first)
     }
 
-    /// Who has the result of a node of a block that is over, if its owner is dead or this PE, which
-    /// has dropped it.
+    /// Who has the result of a node of a block that is over, if its owner is dead, or this PE, which
+    /// has dropped it. The keeper itself asks no other.
     pub(super) fn keeper(&self, node: NodeId) -> Option<Pe> {
         let Stream { keeper, .. } = self.stream.filter(|stream| node.block < stream.first)?;
         let owner = self.shape.owner(node, &BTreeSet::new());
-        (owner == self.me || self.dead.contains(&owner)).then_some(keeper)
+        let is_lost = owner == self.me || self.dead.contains(&owner);
+        (is_lost || keeper == self.me).then_some(keeper)
     }
 }
