@@ -304,8 +304,8 @@ impl<S: Shape> Pool<S> {
         } else if keeper.is_none() {
             self.enqueue(node);
         }
-        // Else this is the keeper, and has all that was returned: a PE that asks for another node of
-        // a block that is over does not need it.
+        // Else this is the keeper, and has all that was returned: a PE that asks for another node
+        // of a block that is over does not need it.
     }
 
     /// A node is to be computed here.

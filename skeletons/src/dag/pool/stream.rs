@@ -53,8 +53,8 @@ impl<S: Shape> Pool<S> {
         self.stream.is_some_and(|stream| node.block < stream.first)
     }
 
-    /// Who has the result of a node of a block that is over, if its owner is dead, or this PE, which
-    /// has dropped it. The keeper itself asks no other.
+    /// Who has the result of a node of a block that is over, if its owner is dead, or is this PE,
+    /// which has dropped it. The keeper itself asks no other.
     pub(super) fn keeper(&self, node: NodeId) -> Option<Pe> {
         let Stream { keeper, .. } = self.stream.filter(|stream| node.block < stream.first)?;
         let owner = self.shape.owner(node, &BTreeSet::new());
