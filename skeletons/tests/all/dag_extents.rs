@@ -188,12 +188,11 @@ fn a_stream_goes_on_where_a_program_has_given_up_waiting() {
         let mut stream = dag(sums, ()).stream(&cx).unwrap().window(3);
         let mut given_up = 0;
         for n in 0..100_u64 {
-            let next = match stream.next().now_or_never() {
-                Some(next) => next,
-                None => {
-                    given_up += 1;
-                    stream.next().await
-                }
+            let next = if let Some(next) = stream.next().now_or_never() {
+                next
+            } else {
+                given_up += 1;
+                stream.next().await
             };
             assert_eq!(next, Ok(n * (n + 1) / 2));
         }
