@@ -28,7 +28,7 @@ pub struct Builder {
     kinds: HashMap<TypeId, u32>,
 }
 
-/// What tells the kinds of `map`, `zip` and `reduce` apart.
+/// What tells nodes apart that are made in different ways from the same function.
 struct Sources;
 struct Maps;
 struct Reductions;
@@ -54,7 +54,9 @@ impl Builder {
     }
 
     /// Has a node computed by the PE of this number, as long as that lives, whatever the
-    /// [assignment](super::Assignment) says: where its inputs are large, for example.
+    /// [assignment](super::Assignment) says: where its inputs are large, for example. In a graph in
+    /// [blocks](super::Dag::blocks), or a [stream](super::Dag::stream), that changes nothing: a PE
+    /// computes all nodes of a block, less those that are pushed to others.
     ///
     /// # Panics
     ///

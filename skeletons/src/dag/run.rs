@@ -81,9 +81,9 @@ where
     /// The graph is built in this number of blocks, from 0, of which each PE builds those whose
     /// nodes it computes: so a graph may be larger than the memory of a PE. The builder is called
     /// for one block at a time, and [asks which](Builder::block). A block uses nodes of
-    /// [earlier blocks](Builder::node_of); the last one returns what is wanted. Its digest and the
-    /// argument tell the graph from others; that the other blocks are the same on every PE is not
-    /// checked.
+    /// [earlier blocks](Builder::node_of); the last one returns what is wanted. Its digest, the
+    /// builder and the argument tell the graph from others; that the other blocks are the same on
+    /// every PE is not checked.
     ///
     /// # Panics
     ///
@@ -112,7 +112,8 @@ where
     /// That takes the least memory, and less time if results are large, since their memory is used
     /// again. Nodes with inputs are then computed by their owners only. After a death more is
     /// computed again: what the dead PE had, and what it was computed from, as far as that is
-    /// dropped. Graphs [in blocks](Self::blocks) hold their results all the same.
+    /// dropped. Graphs [in blocks](Self::blocks) hold their results all the same, and
+    /// [streams](Self::stream) those of the blocks that are not over.
     pub fn drop_used(mut self) -> Self {
         self.options.drops_used = true;
         self
@@ -172,8 +173,8 @@ where
     ///
     /// # Errors
     ///
-    /// A node that is needed panicked, or its result is too large to be sent or for the
-    /// [memory](Self::memory); the graphs of two PEs differ, or one cannot be built; or the job
+    /// A node that is needed panicked (if several results are wanted, there are none of the others,
+    /// either), or its result is too large to be sent or for the [memory](Self::memory); the graphs of two PEs differ, or one cannot be built; or the job
     /// ends.
     pub async fn run(self, cx: &Context) -> Result<W::Results, DagError> {
         Ok(W::results(self.compute(cx).await?.0))
