@@ -174,8 +174,8 @@ where
     /// # Errors
     ///
     /// A node that is needed panicked (if several results are wanted, there are none of the others,
-    /// either), or its result is too large to be sent or for the [memory](Self::memory); the graphs of two PEs differ, or one cannot be built; or the job
-    /// ends.
+    /// either), or its result is too large to be sent or for the [memory](Self::memory); the graphs
+    /// of two PEs differ, or one cannot be built; or the job ends.
     pub async fn run(self, cx: &Context) -> Result<W::Results, DagError> {
         Ok(W::results(self.compute(cx).await?.0))
     }
