@@ -215,6 +215,7 @@ impl<S: Shape> Pool<S> {
     pub(super) fn skipped(&mut self, node: NodeId) {
         self.tokens += 1;
         if self.is_in(NodePhase::Running, node) {
+            self.release_inputs(node, false);
             self.ask_for(node);
         }
         self.go_on();
@@ -327,11 +328,27 @@ impl<S: Shape> Pool<S> {
         while let Some(waiter) = self.waiters.pop(&mut next) {
             self.hand_over(node, waiter, &result);
         }
+        if former == NodePhase::Waiting {
+            self.await_no_inputs(node);
+        }
         if matches!(former, NodePhase::Waiting | NodePhase::Ready | NodePhase::Running) {
             self.release_inputs(node, true);
         }
         self.note_unused(node);
         self.drop_unused();
+    }
+
+    /// A node's result has come from elsewhere. If it is dropped, the node may wait again: what it
+    /// waits for now must not count then.
+    fn await_no_inputs(&mut self, node: NodeId) {
+        let Some(shape) = self.block(node.block).cloned() else { return };
+        for input in shape.inputs(node.index) {
+            let is_open = |state: &NodeState| state.phase != NodePhase::Done;
+            if let Some(state) = self.known(input).filter(is_open) {
+                let rest = self.waiters.without(state.waiters, Waiter::Node(node));
+                self.slot(input).state.waiters = rest;
+            }
+        }
     }
 
     fn hand_over(&mut self, node: NodeId, waiter: Waiter, result: &S::Result) {

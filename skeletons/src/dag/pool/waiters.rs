@@ -77,6 +77,17 @@ impl WaiterLists {
         Some(waiter)
     }
 
+    /// Takes all entries of this waiter out of a list. Returns the rest.
+    pub(super) fn without(&mut self, mut list: u32, waiter: Waiter) -> u32 {
+        let mut rest = Self::END;
+        while let Some(one) = self.pop(&mut list) {
+            if one != waiter {
+                rest = self.push(rest, one);
+            }
+        }
+        rest
+    }
+
     pub(super) fn iter(&self, mut list: u32) -> impl Iterator<Item = Waiter> + '_ {
         std::iter::from_fn(move || {
             let (waiter, next) = *self.entries.get(list as usize)?;

@@ -207,3 +207,22 @@ fn a_node_that_was_pushed_as_often_as_it_may_stays() {
         assert_eq!(pushed, expected.into_iter().collect());
     }
 }
+
+#[test]
+fn a_node_that_waits_again_has_all_inputs_when_it_is_computed() {
+    let (inputs, owners) = (vec![vec![], vec![], vec![0, 1]], vec![1, 1, 0]);
+    let (wanted, may_move, drops_used) = (Vec::new(), true, false);
+    let graph = Drawn { inputs, owners, pes: 2, wanted, may_move, drops_used };
+    let mut world = World::with_memory(graph, 1, 0);
+    let mut pool = world.pools.swap_remove(0).expect("it lives");
+    let mut computes = |message: PoolMessage<u64>| {
+        pool.receive(Pe::new(1), message.map(weighed));
+        pool.take_effects().contains(&PoolEffect::Compute(node(2)))
+    };
+    assert!(!computes(PoolMessage::Request(node(2))));
+    // It comes from elsewhere, and there is no memory for it.
+    assert!(!computes(PoolMessage::Result(node(2), 7)));
+    assert!(!computes(PoolMessage::Request(node(2))));
+    assert!(!computes(PoolMessage::Result(node(0), 1)));
+    assert!(computes(PoolMessage::Result(node(1), 2)));
+}
