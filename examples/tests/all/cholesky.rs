@@ -27,6 +27,8 @@ fn the_factor_is_exact_and_has_the_same_bits_everywhere() {
             "--pes 4 --threads 1 --lane tcp",
             "--pes 3 --threads 1 --assignment levels",
             "--pes 4 --threads 1 --assignment cyclic",
+            "--pes 3 --threads 1 --drop-used",
+            "--pes 2 --threads 1 --memory 1",
             "--pes 1 --threads 1 --skeleton rayon",
             "--pes 1 --threads 2 --skeleton rayon",
         ] {
@@ -45,6 +47,7 @@ fn flags_that_cannot_be_are_refused() {
         ("--tile 0", "0 is not in 1..=4096"),
         ("--size 0", "0 is not in 1..=100000"),
         ("--size -4", "-4 is not in 1..=100000"),
+        ("--memory 0", "0 is not in 1..=1073741824"),
         ("--skeleton map", "'--skeleton <SKELETON>'"),
     ] {
         run(&mut alone(CHOLESKY, flags)).fails_with(text);
