@@ -47,6 +47,12 @@ impl Memory {
         self.held += bytes;
     }
 
+    /// The number of results that are noted as unused.
+    #[cfg(test)]
+    pub(super) fn noted(&self) -> usize {
+        self.unused.by_worth.len()
+    }
+
     #[cfg(test)]
     pub(super) fn held(&self) -> u64 {
         self.held

@@ -1,6 +1,6 @@
 mod world;
 
-use self::world::{Drawn, World, drawn, node, weighed};
+use self::world::{Drawn, World, drawn, node, pool_of, weighed};
 use super::state::PUSHES_MAX;
 use super::*;
 use proptest::prelude::*;
@@ -31,7 +31,6 @@ proptest! {
         deaths in prop::collection::vec((1..6_u32, 0..60_usize), 0..5),
     ) {
         let (expected, last) = (graph.expected(1)[0], graph.last(0));
-        let deaths: Vec<_> = deaths.into_iter().filter(|(pe, _)| *pe < graph.pes).collect();
         let mut world = World::new(graph, tokens);
         world.want(Pe::ROOT, last);
         world.run(&choices, &deaths);
@@ -47,7 +46,6 @@ proptest! {
         deaths in prop::collection::vec((1..6_u32, 0..60_usize), 0..3),
     ) {
         let (expected, last) = (graph.expected(1)[0], graph.last(0));
-        let deaths: Vec<_> = deaths.into_iter().filter(|(pe, _)| *pe < graph.pes).collect();
         let mut world = World::with_memory(graph, tokens, limit);
         world.want(Pe::ROOT, last);
         world.run(&choices, &deaths);
@@ -143,7 +141,6 @@ proptest! {
         deaths in prop::collection::vec((1..6_u32, 0..60_usize), 0..5),
     ) {
         let (expected, last) = (graph.expected(1)[0], graph.last(0));
-        let deaths: Vec<_> = deaths.into_iter().filter(|(pe, _)| *pe < graph.pes).collect();
         let mut world = World::new(Drawn { may_move, drops_used: true, ..graph }, tokens);
         world.want(Pe::ROOT, last);
         world.run(&choices, &deaths);
@@ -161,7 +158,6 @@ proptest! {
         deaths in prop::collection::vec((1..6_u32, 0..200_usize), 0..5),
     ) {
         let expected = graph.expected(blocks);
-        let deaths: Vec<_> = deaths.into_iter().filter(|(pe, _)| *pe < graph.pes).collect();
         let mut world = World::with_memory(Drawn { wanted: Vec::new(), ..graph }, tokens, limit);
         let last = |world: &World, block| world.graph.last(block);
         (0..window.min(blocks)).for_each(|block| world.want(Pe::ROOT, last(&world, block)));
@@ -187,34 +183,35 @@ proptest! {
 #[test]
 fn a_node_that_was_pushed_as_often_as_it_may_stays() {
     for (pushes_left, expected) in [(0, None), (1, Some(0)), (PUSHES_MAX, Some(PUSHES_MAX - 1))] {
-        let (inputs, owners) = (vec![Vec::new(); 32], vec![1; 32]);
-        let (wanted, may_move, drops_used) = (Vec::new(), true, false);
-        let graph = Drawn { inputs, owners, pes: 3, wanted, may_move, drops_used };
-        let mut pool = World::new(graph, 0).pools.swap_remove(0).expect("it lives");
+        let mut pool = pool_of(vec![Vec::new(); 32], vec![1; 32], u64::MAX);
         // A node took long, so that others are worth a push.
         pool.computed(node(1), weighed(1));
         for index in 2..32 {
             pool.receive(Pe::new(1), PoolMessage::Push(node(index), pushes_left));
         }
-        let pushed: BTreeSet<u8> = pool
-            .take_effects()
-            .into_iter()
-            .filter_map(|effect| match effect {
-                PoolEffect::Send(_, PoolMessage::Push(_, left)) => Some(left),
-                _ => None,
-            })
-            .collect();
+        let left = |effect| match effect {
+            PoolEffect::Send(_, PoolMessage::Push(_, left)) => Some(left),
+            _ => None,
+        };
+        let pushed: BTreeSet<u8> = pool.take_effects().into_iter().filter_map(left).collect();
         assert_eq!(pushed, expected.into_iter().collect());
     }
 }
 
+/// Who pushes counts what it has pushed, and must hear that it is done.
+#[test]
+fn a_pool_that_has_computed_what_was_pushed_says_so() {
+    let mut pool = pool_of(vec![Vec::new(); 4], vec![1; 4], u64::MAX);
+    let pusher = Pe::new(1);
+    (1..3).for_each(|index| pool.receive(pusher, PoolMessage::Push(node(index), 0)));
+    (1..3).for_each(|index| pool.computed(node(index), weighed(1)));
+    let load = PoolEffect::Send(pusher, PoolMessage::Load(0));
+    assert!(pool.take_effects().contains(&load));
+}
+
 #[test]
 fn a_node_that_waits_again_has_all_inputs_when_it_is_computed() {
-    let (inputs, owners) = (vec![vec![], vec![], vec![0, 1]], vec![1, 1, 0]);
-    let (wanted, may_move, drops_used) = (Vec::new(), true, false);
-    let graph = Drawn { inputs, owners, pes: 2, wanted, may_move, drops_used };
-    let mut world = World::with_memory(graph, 1, 0);
-    let mut pool = world.pools.swap_remove(0).expect("it lives");
+    let mut pool = pool_of(vec![vec![], vec![], vec![0, 1]], vec![1, 1, 0], 0);
     let mut computes = |message: PoolMessage<u64>| {
         pool.receive(Pe::new(1), message.map(weighed));
         pool.take_effects().contains(&PoolEffect::Compute(node(2)))
@@ -225,4 +222,48 @@ fn a_node_that_waits_again_has_all_inputs_when_it_is_computed() {
     assert!(!computes(PoolMessage::Request(node(2))));
     assert!(!computes(PoolMessage::Result(node(0), 1)));
     assert!(computes(PoolMessage::Result(node(1), 2)));
+}
+
+#[test]
+fn where_memory_is_short_a_result_goes_first_that_all_readers_have() {
+    let (inputs, owners) = (vec![vec![], vec![], vec![1], vec![0, 2]], vec![0, 0, 0, 1]);
+    let (wanted, may_move, drops_used) = (vec![node(3)], true, false);
+    let graph = Drawn { inputs, owners, pes: 2, wanted, may_move, drops_used };
+    let mut pool = World::with_memory(graph, 1, 2).pools.swap_remove(0).expect("it lives");
+    pool.computed(node(1), weighed(1));
+    pool.computed(node(0), weighed(1));
+    pool.receive(Pe::new(1), PoolMessage::Request(node(2)));
+    pool.computed(node(2), weighed(1));
+    assert_eq!([0, 1].map(|index| pool.result(node(index)).is_some()), [true, false]);
+}
+
+#[test]
+fn a_block_that_is_not_there_is_asked_for_again_in_the_next_opening() {
+    let mut pool = pool_of(vec![Vec::new(); 2], vec![1; 2], u64::MAX);
+    // PE 0 owns it: the owners of the next block are the next PEs.
+    let far = NodeId { block: 1, index: 0 };
+    pool.receive(Pe::new(1), PoolMessage::Request(far));
+    for _ in 0..2 {
+        assert!(pool.take_effects().contains(&PoolEffect::Build(1)));
+        pool.renew();
+    }
+}
+
+#[test]
+fn the_keeper_asks_no_other_for_a_node_of_a_block_that_is_over() {
+    let mut pool = pool_of(vec![Vec::new(); 2], vec![1; 2], u64::MAX);
+    pool.advance(Pe::ROOT, 3);
+    // PE 1 owns it.
+    let over = NodeId { block: 2, index: 0 };
+    pool.receive(Pe::new(1), PoolMessage::Request(over));
+    assert_eq!(pool.take_effects(), []);
+}
+
+#[test]
+fn what_is_forgotten_is_not_noted_as_unused() {
+    let mut pool = pool_of(vec![Vec::new(); 2], vec![0; 2], 100);
+    (0..2).for_each(|index| pool.computed(node(index), weighed(1)));
+    assert_eq!((pool.memory.held(), pool.memory.noted()), (2, 2));
+    pool.advance(Pe::ROOT, 5);
+    assert_eq!((pool.memory.held(), pool.memory.noted()), (0, 0));
 }

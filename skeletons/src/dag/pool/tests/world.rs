@@ -133,6 +133,14 @@ impl Drawn {
     }
 }
 
+/// A graph of one block of which nothing is begun unasked, and the pool of PE 0.
+pub(super) fn pool_of(inputs: Vec<Vec<u32>>, owners: Vec<u32>, limit: u64) -> Pool<Drawn> {
+    let pes = owners.iter().max().map_or(1, |last| last + 1);
+    let (wanted, may_move, drops_used) = (Vec::new(), true, false);
+    let graph = Drawn { inputs, owners, pes, wanted, may_move, drops_used };
+    World::with_memory(graph, 1, limit).pools.swap_remove(0).expect("it lives")
+}
+
 /// Graphs of one block, whose last node is wanted.
 pub(super) fn drawn(nodes: usize, pes: u32) -> impl Strategy<Value = Drawn> {
     let inputs = (1..nodes).map(|index| prop::collection::vec(0..index as u32, 0..4));
@@ -229,7 +237,7 @@ impl World {
     }
 
     /// Lets things happen in an order that follows from the choices, until nothing is left, and
-    /// kills each of these PEs after a number of steps.
+    /// kills each of these PEs after a number of steps, if there is such a PE.
     pub(super) fn run(&mut self, choices: &[usize], deaths: &[(u32, usize)]) {
         self.run_with(choices, deaths, |_| ());
     }
@@ -246,7 +254,7 @@ impl World {
         for at in 0.. {
             assert!(at < STEPS_MAX, "it does not end");
             for (pe, _) in deaths.iter().filter(|(_, when)| *when == at) {
-                if self.pools[*pe as usize].is_some() {
+                if self.pools.get(*pe as usize).is_some_and(Option::is_some) {
                     self.die(Pe::new(*pe));
                 }
             }
