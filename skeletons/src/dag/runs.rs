@@ -225,6 +225,7 @@ mod tests {
         table.join(id(1, 1, 1), || 'a');
         assert_eq!(table.join(id(1, 1, 2), || 'b'), Some(old('a')));
         assert_eq!(table.close(id(1, 1, 1)), None);
+        assert_eq!(table.newest(id(1, 1, 1)), id(1, 1, 2), "an invitation to the former is late");
         assert_eq!(table.join(id(1, 1, 2), || 'c'), Some(new('a')), "it is invited");
     }
 }
