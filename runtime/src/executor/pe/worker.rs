@@ -262,6 +262,7 @@ pub(crate) fn turn_while_placing(pe: &Arc<Processor>) {
 
 #[cold]
 fn take_due_turn(pe: &Arc<Processor>) {
+    let begun = Instant::now();
     let is_quiet = if pe.queues.is_worker() {
         !pe.try_turn()
     } else {
@@ -270,7 +271,7 @@ fn take_due_turn(pe: &Arc<Processor>) {
         pe.nudge();
         true
     };
-    let pace = PACE.take().unwrap_or_else(Pace::new).after_turn(is_quiet);
+    let pace = PACE.take().unwrap_or_else(Pace::new).after_turn(begun, is_quiet);
     TASKS_LEFT.set(pace.tasks_between - 1);
     PACE.set(Some(pace));
 }
@@ -294,16 +295,16 @@ impl Pace {
     }
 
     /// Plans the next turn after as many tasks as have lately fitted into the interval, which grows
-    /// while nothing happens.
-    fn after_turn(self, is_quiet: bool) -> Self {
+    /// while nothing happens. The turn itself is no part of the tasks' time: where MPI gives the core
+    /// away, it may take longer than the interval, and tasks of 0.3 µs would seem as long.
+    fn after_turn(self, begun: Instant, is_quiet: bool) -> Self {
         let interval = if is_quiet { QUIET_TURN_EVERY.min(self.interval * 2) } else { TURN_EVERY };
-        let now = Instant::now();
-        let took = (now - self.last) / self.tasks_between;
+        let took = (begun - self.last) / self.tasks_between;
         // Longer tasks count at once, shorter ones only if there are several: behind a short one,
         // which only waited for a result, there may be long ones.
         let task = took.max((self.task * 3 + took) / 4).max(Duration::from_nanos(1));
         let fitting = (interval.as_nanos() / task.as_nanos()) as u32;
         let tasks_between = fitting.clamp(1, TASKS_BETWEEN_TURNS_MAX);
-        Pace { last: now, task, tasks_between, interval }
+        Pace { last: Instant::now(), task, tasks_between, interval }
     }
 }
