@@ -25,6 +25,13 @@ const TURN_EVERY: Duration = Duration::from_micros(4);
 /// The same while none arrive: a turn takes 0.2 to 0.4 µs, which would be a tenth of the time.
 const QUIET_TURN_EVERY: Duration = Duration::from_micros(16);
 
+/// It takes at least this many times as long as a turn in which nothing arrives...
+const QUIET_TURN_FACTOR: u32 = 8;
+
+/// ... but no longer than this. MPI may give the core away in each turn, to other processes that
+/// compute: then turns at every 16 µs take a third of the time.
+const TURN_EVERY_MAX: Duration = Duration::from_millis(1);
+
 /// A worker looks at the clock after this number of tasks at the latest.
 const TASKS_BETWEEN_TURNS_MAX: u32 = 256;
 
@@ -295,16 +302,22 @@ impl Pace {
     }
 
     /// Plans the next turn after as many tasks as have lately fitted into the interval, which grows
-    /// while nothing happens. The turn itself is no part of the tasks' time: where MPI gives the core
-    /// away, it may take longer than the interval, and tasks of 0.3 µs would seem as long.
+    /// while nothing happens. The turn itself, which began then, is no part of the tasks' time: where
+    /// MPI gives the core away, tasks of 0.3 µs would seem to take as long as it does.
     fn after_turn(self, begun: Instant, is_quiet: bool) -> Self {
-        let interval = if is_quiet { QUIET_TURN_EVERY.min(self.interval * 2) } else { TURN_EVERY };
+        let now = Instant::now();
+        let interval = if is_quiet {
+            let from_turn = ((now - begun) * QUIET_TURN_FACTOR).min(TURN_EVERY_MAX);
+            QUIET_TURN_EVERY.min(self.interval * 2).max(from_turn)
+        } else {
+            TURN_EVERY
+        };
         let took = (begun - self.last) / self.tasks_between;
         // Longer tasks count at once, shorter ones only if there are several: behind a short one,
         // which only waited for a result, there may be long ones.
         let task = took.max((self.task * 3 + took) / 4).max(Duration::from_nanos(1));
         let fitting = (interval.as_nanos() / task.as_nanos()) as u32;
         let tasks_between = fitting.clamp(1, TASKS_BETWEEN_TURNS_MAX);
-        Pace { last: Instant::now(), task, tasks_between, interval }
+        Pace { last: now, task, tasks_between, interval }
     }
 }
