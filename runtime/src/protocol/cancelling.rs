@@ -1,7 +1,8 @@
 //! Cancels tasks that are away, with one message to each PE that has some of them.
 //!
 //! Home forgets the tasks at once, so that nothing depends on the message. If another PE is just
-//! handing a task on, the task is cancelled when its receiver sends ACK.
+//! handing a task on, the task is cancelled when its receiver sends ACK. A task that has come back as
+//! stolen work is cancelled before the next FISH is answered: a thief would have it as a new one.
 
 use super::message::Message;
 use super::node::{Host, Node};
@@ -25,7 +26,11 @@ impl Node {
             }
         }
         for (pe, futures) in by_pe {
-            host.send(pe, Message::Cancel { futures });
+            if pe == self.me {
+                host.cancel(pe, futures);
+            } else {
+                host.send(pe, Message::Cancel { futures });
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Several nodes played by hand: the test delivers each message itself.
 
+mod cancelling;
 mod ending;
 mod fishing;
 mod laws;

@@ -73,6 +73,12 @@ impl Host for Seat {
     fn deliver(&mut self, body: Bytes) {
         self.heard.push(body);
     }
+    fn cancel(&mut self, home: Pe, futures: Vec<u64>) {
+        let is_it = |TaskId { home: of, future }| of == home && futures.contains(&future);
+        for shelf in 0..self.radii.count() {
+            self.pool.shelf(shelf).retain(|parcel| !is_it(parcel.task));
+        }
+    }
     fn fill(&mut self, future: u64, outcome: Outcome) {
         self.filled.push((future, outcome));
     }
