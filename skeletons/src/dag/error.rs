@@ -19,7 +19,7 @@ pub enum DagError {
         /// What the panic said.
         message: String,
     },
-    /// A node's argument or its result cannot be encoded.
+    /// A node's argument or its result cannot be encoded, or cannot be decoded on another PE.
     #[error("the {what} of {node} ({name}) cannot be sent: {why}")]
     Unsendable {
         /// `argument` or `result`.
@@ -77,6 +77,16 @@ pub enum DagError {
 }
 
 impl DagError {
+    /// A node's result cannot be sent.
+    pub(super) fn unsendable(node: NodeId, name: &str, error: TaskError) -> Self {
+        let why = match error {
+            // It would name the function of the message.
+            TaskError::Codec { reason, .. } => reason,
+            other => other.to_string(),
+        };
+        DagError::Unsendable { what: "result".to_owned(), node, name: name.to_owned(), why }
+    }
+
     #[expect(clippy::needless_pass_by_value, reason = "it is used where errors are mapped")]
     pub(super) fn journal(error: impl ToString) -> Self {
         DagError::Journal { message: error.to_string() }

@@ -258,8 +258,8 @@ where
 {
     fn send_all(&self, cx: &Context) -> Result<(), TaskError> {
         let build = self.build;
-        let invited = move |cx: Context, head, argument: Arc<A>| async move {
-            Invitation { head, build, argument }.accept(&cx);
+        let invited = move |cx: Context, head, argument| async move {
+            Self::accept(&cx, head, build, argument);
         };
         cx.tell_all_with(invited, self.head.clone(), self.argument.clone())
     }
@@ -268,8 +268,8 @@ where
     fn inviter(&self) -> Inviter {
         let (build, head, argument) = (self.build, self.head.clone(), self.argument.clone());
         Arc::new(move |cx, to, id| {
-            let invited = move |cx: Context, head, argument: Arc<A>| async move {
-                Invitation { head, build, argument }.accept(&cx);
+            let invited = move |cx: Context, head, argument| async move {
+                Self::accept(&cx, head, build, argument);
             };
             // If it cannot be told, the job ends.
             let _ = cx.tell_with(to, invited, Head { id, ..head.clone() }, argument.clone());
@@ -281,17 +281,21 @@ where
     }
 
     /// This PE takes part.
-    fn accept(mut self, cx: &Context) {
-        let Some(part) = Runs::on(cx).join(cx, self.head.id) else { return };
+    fn accept(cx: &Context, head: Head, build: F, argument: Result<Arc<A>, TaskError>) {
+        let Some(part) = Runs::on(cx).join(cx, head.id) else { return };
         if part.has_begun() {
             return;
         }
         // Messages of a later opening may have come before.
-        let id = Runs::on(cx).table().newest(self.head.id);
-        self.head.id = id;
-        match self.built(cx) {
-            Ok(last) => self.open(cx, &part, last, Vec::new()),
-            Err(error) => tell_failed(cx, id, error),
+        let id = Runs::on(cx).table().newest(head.id);
+        let begin = |argument| {
+            let invitation = Invitation { head: Head { id, ..head }, build, argument };
+            let last = invitation.built(cx)?;
+            invitation.open(cx, &part, last, Vec::new());
+            Ok(())
+        };
+        if let Err(error) = argument.map_err(DagError::Task).and_then(begin) {
+            tell_failed(cx, id, error);
         }
     }
 

@@ -181,9 +181,7 @@ fn compute_nodes(
 /// Sends a result to the pool of another PE.
 fn send_result(cx: &Context, to: Pe, (id, node): (RunId, NodeId), part: &Part, result: Value) {
     if let Err(error) = result.send(cx, to, (id, node)) {
-        let name = part.name_of(node).to_owned();
-        let (what, why) = ("result".to_owned(), error.to_string());
-        let error = failed(DagError::Unsendable { what, node, name, why });
+        let error = failed(DagError::unsendable(node, part.name_of(node), error));
         // If it cannot be sent, either, the job ends.
         let _ = error.send(cx, to, (id, node));
     }
@@ -196,8 +194,16 @@ pub(super) fn send_value<T: Portable + Sync>(
     to: Pe,
     (id, node): (RunId, NodeId),
 ) -> Result<(), TaskError> {
-    let receive = async |cx: Context, (id, from, node): (RunId, Pe, NodeId), result: Arc<T>| {
-        Runs::on(&cx).receive(&cx, id, from, [PoolMessage::Result(node, result as Value)]);
+    let receive = async |cx: Context,
+                         (id, from, node): (RunId, Pe, NodeId),
+                         result: Result<Arc<T>, TaskError>| {
+        let undecodable = |error| {
+            let part = Runs::on(&cx).table().get(id.name);
+            let name = part.as_ref().map_or("?", |part| part.name_of(node));
+            failed(DagError::unsendable(node, name, error))
+        };
+        let result = result.map_or_else(undecodable, |result| result as Value);
+        Runs::on(&cx).receive(&cx, id, from, [PoolMessage::Result(node, result)]);
     };
     cx.tell_with(to, receive, (id, cx.pe(), node), result)
 }

@@ -2,6 +2,7 @@
 //! once.
 
 use crate::common::{here, hierarchies, job};
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use ultramarine::skeletons::dag::{Assignment, Builder, DagError, Node, dag, evaluate, runs_known};
 use ultramarine::{Context, Pe};
@@ -119,6 +120,37 @@ fn a_node_that_panics_is_named() {
                 if node.index == 16 && message == "7 is bad"),
             "{error}"
         );
+        Ok(())
+    });
+}
+
+/// Can be encoded, and not decoded: the format does not say what was left out.
+#[derive(Serialize, Deserialize)]
+struct Holey {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<u64>,
+}
+
+#[test]
+fn a_result_that_cannot_be_decoded_is_named() {
+    fn holey((): &()) -> Holey {
+        Holey { left_out: None }
+    }
+    fn read(g: &mut Builder, (): &()) -> Node<u64> {
+        let holey = g.source(holey, ());
+        g.place(holey, 1);
+        let read = g.map(|(), holey: &Holey| holey.left_out.unwrap_or(7), (), holey);
+        g.place(read, 0);
+        read
+    }
+    job(racks(&[1, 1], 1), async |cx| {
+        let Err(error) = dag(read, ()).run(&cx).await else { panic!("it is not there") };
+        let DagError::Unsendable { what, node, name, why } = &error else { panic!("{error}") };
+        assert_eq!((what.as_str(), node.to_string()), ("result", "node 0".to_owned()));
+        assert!(name.ends_with("holey"), "{name}");
+        assert!(why.contains("decoding failed"), "{why}");
+        // The job goes on.
+        assert!(dag(small, (1, 10)).run(&cx).await.is_ok());
         Ok(())
     });
 }

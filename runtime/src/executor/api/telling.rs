@@ -11,7 +11,7 @@ use crate::executor::task::body::{Body, Run};
 use crate::executor::task::local::pack_task;
 use crate::executor::task::origin::Origin;
 use crate::executor::task::packing::{
-    PackError, PackLimits, ValueLabel, codec, pack, refuse_handles, unpack, within,
+    PackError, PackLimits, ValueLabel, codec, pack, refuse_handles, within,
 };
 use crate::executor::task::portable::Portable;
 use crate::executor::task::start::Effort;
@@ -95,7 +95,8 @@ impl Context {
 
     /// [Tells](Self::tell) a PE something, and gives it a value. A `Vec` of numbers travels from
     /// where it lies, while tasks here still read it: its bytes are not encoded and not copied. Any
-    /// other value is encoded, and short ones are as well.
+    /// other value is encoded, and short ones are as well. The function gets the value, or why it
+    /// could not be decoded.
     ///
     /// # Errors
     ///
@@ -108,13 +109,13 @@ impl Context {
         value: Arc<V>,
     ) -> Result<(), TaskError>
     where
-        F: Fn(Context, A, Arc<V>) -> T + Stateless,
+        F: Fn(Context, A, Result<Arc<V>, TaskError>) -> T + Stateless,
         A: Portable,
         V: Portable + Sync,
         T: std::future::Future<Output = ()> + Send + 'static,
     {
         const { F::CHECKED };
-        self.pe.tell(self.just(pe)?, AsyncWith(f), WithValue(argument, value))
+        self.pe.tell(self.just(pe)?, AsyncWith(f), WithValue(argument, Ok(value)))
     }
 
     /// [Tells](Self::tell_all) all living PEs something, and [gives](Self::tell_with) them a value.
@@ -129,13 +130,13 @@ impl Context {
         value: Arc<V>,
     ) -> Result<(), TaskError>
     where
-        F: Fn(Context, A, Arc<V>) -> T + Stateless,
+        F: Fn(Context, A, Result<Arc<V>, TaskError>) -> T + Stateless,
         A: Portable,
         V: Portable + Sync,
         T: std::future::Future<Output = ()> + Send + 'static,
     {
         const { F::CHECKED };
-        self.pe.tell(0..self.pes(), AsyncWith(f), WithValue(argument, value))
+        self.pe.tell(0..self.pes(), AsyncWith(f), WithValue(argument, Ok(value)))
     }
 
     /// The range of one PE.
@@ -165,19 +166,20 @@ impl Context {
     }
 }
 
-/// An argument, and a value that others may hold as well.
-struct WithValue<A, V>(A, Arc<V>);
+/// An argument, and a value that others may hold as well. On the way it may be lost.
+struct WithValue<A, V>(A, Result<Arc<V>, TaskError>);
 
 impl<A: Serialize, V: Serialize> Serialize for WithValue<A, V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        (&self.0, &*self.1).serialize(serializer)
+        let value = self.1.as_deref().map_err(serde::ser::Error::custom)?;
+        (&self.0, value).serialize(serializer)
     }
 }
 
 impl<'de, A: Deserialize<'de>, V: Deserialize<'de>> Deserialize<'de> for WithValue<A, V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let (argument, value) = Deserialize::deserialize(deserializer)?;
-        Ok(WithValue(argument, Arc::new(value)))
+        Ok(WithValue(argument, Ok(Arc::new(value))))
     }
 }
 
@@ -187,7 +189,7 @@ struct AsyncWith<F>(F);
 
 impl<F, A, V, T> Body<Processor, WithValue<A, V>> for AsyncWith<F>
 where
-    F: Fn(Context, A, Arc<V>) -> T + Stateless,
+    F: Fn(Context, A, Result<Arc<V>, TaskError>) -> T + Stateless,
     A: Portable,
     V: Portable + Sync,
     T: std::future::Future<Output = ()> + Send + 'static,
@@ -206,7 +208,8 @@ where
     ) -> Result<Bytes, PackError<WithValue<A, V>>> {
         let label = ValueLabel::argument_of(Self::name());
         let is_long = |array: &Array| array.bytes().len() >= Message::ARRAY_BYTES_MIN;
-        let Some(array) = array::share(&value).filter(is_long) else {
+        let array = value.as_ref().ok().and_then(array::share).filter(is_long);
+        let Some(array) = array else {
             return pack(label, WithValue(argument, value), few, limits);
         };
         let encoded = codec::<A, _>(label, || wire::encode_within(usize::MAX, &argument, &mut few));
@@ -217,10 +220,15 @@ where
 
     fn unpack(encoded: &[u8], array: Option<Array>) -> Result<WithValue<A, V>, TaskError> {
         let label = ValueLabel::argument_of(Self::name());
-        let Some(array) = array else { return unpack(label, encoded, None) };
-        let argument = codec::<A, _>(label, || wire::decode(encoded))?;
-        let value = array::take_shared(array).ok().flatten();
-        let value = value.ok_or_else(|| label.something_else::<V>())?;
+        let mut encoded = encoded;
+        let argument = codec::<A, _>(label, || wire::decode_first(&mut encoded))?;
+        let value = match array {
+            None => codec::<V, _>(label, || wire::decode(encoded)).map(Arc::new),
+            Some(array) => {
+                let value = array::take_shared(array).ok().flatten();
+                value.ok_or_else(|| label.something_else::<V>())
+            }
+        };
         Ok(WithValue(argument, value))
     }
 
