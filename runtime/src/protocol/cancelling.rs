@@ -1,8 +1,9 @@
 //! Cancels tasks that are away, with one message to each PE that has some of them.
 //!
 //! Home forgets the tasks at once, so that nothing depends on the message. If another PE is just
-//! handing a task on, the task is cancelled when its receiver sends ACK. A task that has come back as
-//! stolen work is cancelled before the next FISH is answered: a thief would have it as a new one.
+//! handing a task on, the task is cancelled when its receiver sends ACK. A task that has come back
+//! as stolen work is cancelled before the next FISH is answered: a thief would have it as a new
+//! one.
 
 use super::message::Message;
 use super::node::{Host, Node};

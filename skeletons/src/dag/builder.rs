@@ -61,6 +61,7 @@ impl Builder {
     /// # Panics
     ///
     /// The job has no such PE, or the node is of another block.
+    #[track_caller]
     pub fn place<T>(&mut self, node: Node<T>, pe: u32) {
         assert!(pe < self.pes, "a node is placed on PE {pe} of a job of {}", self.pes);
         let index = self.own(node);
@@ -224,6 +225,7 @@ impl Builder {
     /// # Panics
     ///
     /// The block is not an earlier one; or, in a stream, not the one before.
+    #[track_caller]
     pub fn node_of<T: Portable + Sync>(&self, block: u32, index: u32) -> Node<T> {
         let number = self.block();
         assert!(block < number, "block {number} uses nodes of earlier blocks only, not of {block}");

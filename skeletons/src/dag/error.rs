@@ -33,7 +33,7 @@ pub enum DagError {
     },
     /// A node's result takes more memory than is [allowed](super::Dag::memory).
     #[error(
-        "the result of {node} ({name}) takes {bytes} bytes, and only {limit} are allowed on a PE"
+        "the result of {node} ({name}) takes {bytes} bytes, and `memory` allows a PE only {limit}"
     )]
     TooLarge {
         /// The node.
@@ -46,13 +46,16 @@ pub enum DagError {
         limit: u64,
     },
     /// The function that builds the graph is not pure: it built another graph on another PE.
-    #[error("the graph that {pe} has built differs from the root's: its builder must be pure")]
+    #[error(
+        "the graph that {pe} has built differs from the root's: its builder must be pure (does it \
+         use the order of a HashMap, a clock, random numbers or a file?)"
+    )]
     Differs {
         /// The other PE.
         pe: Pe,
     },
     /// A node uses one of an earlier block that does not exist, or that a stream did not return.
-    #[error("there is no {node}, or it is over")]
+    #[error("there is no {node}; or it is of a stream, and was not returned, or is over")]
     NoSuchNode {
         /// The node.
         node: NodeId,

@@ -102,6 +102,11 @@ tuples!(a: A, b: B, c: C, d: D, e: E, f: F, g: G, h: H);
 
 /// The nodes whose results a program wants: one, several in a tuple, or many of one type.
 /// Other types need not implement it.
+#[diagnostic::on_unimplemented(
+    message = "a builder cannot return `{Self}`",
+    note = "it returns a `Node`, a `Vec` of nodes of one type, or a tuple of two to eight nodes; \
+            `reduce` makes one node of many"
+)]
 pub trait Wanted: 'static {
     /// Their results.
     type Results;

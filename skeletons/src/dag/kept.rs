@@ -51,6 +51,9 @@ where
         let Some(last) = host.last().filter(|last| last.block.number() == 0) else {
             return Err(DagError::Journal { message: "a graph in blocks has none".to_owned() });
         };
+        if last.block.kept().is_empty() {
+            tracing::warn!("the builder keeps no node: the graph's journal stays empty");
+        }
         let kept: Kept<Vec<u8>> = open::<F, W>(&host.cx, file, last).await?;
         let Some(last) = host.last() else { unreachable!("the run has not started") };
         let is_needed = last.block.needed(&wanted, &BTreeSet::new());

@@ -87,7 +87,8 @@ where
     ///
     /// # Panics
     ///
-    /// There are none.
+    /// `blocks` is 0.
+    #[track_caller]
     pub fn blocks(mut self, blocks: u32) -> Self {
         assert!(blocks > 0, "a graph has at least one block");
         self.options.extent = Extent::Blocks(blocks);
@@ -124,7 +125,8 @@ where
     /// they need. They travel to this PE, which writes them: so a few should be kept that took
     /// long, and are small.
     ///
-    /// The path is that of the file, or of a folder, in which the file is named after the graph.
+    /// If the path is that of a folder, which must be there, the file in it is named after the
+    /// graph; otherwise it is that of the file. This comes last, after the graph's own options.
     /// A journal belongs to a graph: its functions, arguments and wanted nodes. For the rest, see
     /// [`Map::journal`](crate::map::Map::journal). Graphs [in blocks](Self::blocks) keep nothing.
     pub fn journal(self, path: impl Into<PathBuf>) -> Journalled<Self> {
@@ -195,7 +197,10 @@ where
     ///         g.reduce(|(), all: &[&u64]| all.iter().copied().sum(), (), numbers)
     ///     };
     ///     let (sum, trace) = dag(build, ()).traced_run(cx).await?;
-    ///     std::fs::write("sum.svg", trace.to_svg()?)?;
+    ///     // A graph of more than 500 nodes is too large for a picture.
+    ///     if let Ok(picture) = trace.to_svg() {
+    ///         std::fs::write("sum.svg", picture)?;
+    ///     }
     ///     std::fs::write("sum.json", trace.to_timeline())?;
     ///     Ok(sum)
     /// }

@@ -229,7 +229,10 @@ fn a_stream_may_use_what_the_block_before_has_returned_only() {
             assert_eq!(stream.next().await, Ok(n));
         }
         let error = stream.next().await.unwrap_err();
-        assert_eq!(error.to_string(), "there is no node 0 of block 2, or it is over");
+        assert_eq!(
+            error.to_string(),
+            "there is no node 0 of block 2; or it is of a stream, and was not returned, or is over"
+        );
         Ok(())
     });
 }

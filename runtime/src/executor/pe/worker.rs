@@ -302,8 +302,8 @@ impl Pace {
     }
 
     /// Plans the next turn after as many tasks as have lately fitted into the interval, which grows
-    /// while nothing happens. The turn itself, which began then, is no part of the tasks' time: where
-    /// MPI gives the core away, tasks of 0.3 µs would seem to take as long as it does.
+    /// while nothing happens. The turn itself, which began then, is no part of the tasks' time:
+    /// where MPI gives the core away, tasks of 0.3 µs would seem to take as long as it does.
     fn after_turn(self, begun: Instant, is_quiet: bool) -> Self {
         let now = Instant::now();
         let interval = if is_quiet {
