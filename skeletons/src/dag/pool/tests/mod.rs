@@ -140,11 +140,13 @@ proptest! {
         choices in prop::collection::vec(any::<usize>(), 1..50),
         deaths in prop::collection::vec((1..6_u32, 0..60_usize), 0..5),
     ) {
-        let (expected, last) = (graph.expected(1)[0], graph.last(0));
+        let (expected, last, pes) = (graph.expected(1)[0], graph.last(0), graph.pes);
         let mut world = World::new(Drawn { may_move, drops_used: true, ..graph }, tokens);
         world.want(Pe::ROOT, last);
         world.run(&choices, &deaths);
         prop_assert_eq!(world.delivered.get(&last), Some(&expected));
+        // What was dropped in vain is not dropped again.
+        prop_assert!(world.begun.values().all(|begun| *begun <= 2 * pes), "{:?}", world.begun);
     }
 
     /// The root consumes the blocks one after the other, some ahead of what is over.
@@ -177,6 +179,20 @@ proptest! {
             prop_assert_eq!(pool.blocks.range(..blocks - 1).count(), 0);
         }
     }
+}
+
+/// Each node but the first two reads the two before: as many paths as Fibonacci numbers.
+#[test]
+fn an_heir_does_not_compute_again_what_it_has_dropped_for_each_reader() {
+    let inputs = (0..40_u32).map(|index| (index.saturating_sub(2)..index).collect()).collect();
+    let (wanted, owners) = (vec![node(39)], vec![1; 40]);
+    let graph = Drawn { inputs, owners, pes: 2, wanted, may_move: false, drops_used: true };
+    let mut world = World::new(graph, 1);
+    world.run(&[0], &[(1, 30)]);
+    world.want(Pe::ROOT, node(39));
+    world.run(&[0], &[]);
+    assert!(world.delivered.contains_key(&node(39)));
+    assert!(world.begun.values().all(|begun| *begun <= 3), "{:?}", world.begun);
 }
 
 /// Theorem 3 rests on it.
