@@ -173,9 +173,9 @@ impl<S: Shape> Pool<S> {
         }
     }
 
-    /// If it was read by all known readers, and is needed again after all, there are others. Since a
-    /// PE has died, perhaps: its heir has readers that were not counted, and each of them would have
-    /// it computed again. So it is not dropped as read a second time.
+    /// If it was read by all known readers, and is needed again after all, there are others. Since
+    /// a PE has died, perhaps: its heir has readers that were not counted, and each of them would
+    /// have it computed again. So it is not dropped as read a second time.
     fn drop_result(&mut self, node: NodeId) {
         let block = self.blocks.get_mut(&node.block);
         if let Some(readers @ 0) = block.and_then(|b| b.readers.get_mut(node.index as usize)) {
