@@ -278,7 +278,8 @@ fn take_due_turn(pe: &Arc<Processor>) {
         pe.nudge();
         true
     };
-    let pace = PACE.take().unwrap_or_else(Pace::new).after_turn(begun, is_quiet);
+    let pace = PACE.take().unwrap_or_else(Pace::new);
+    let pace = pace.after_turn(begun, Instant::now(), is_quiet);
     TASKS_LEFT.set(pace.tasks_between - 1);
     PACE.set(Some(pace));
 }
@@ -302,12 +303,12 @@ impl Pace {
     }
 
     /// Plans the next turn after as many tasks as have lately fitted into the interval, which grows
-    /// while nothing happens. The turn itself, which began then, is no part of the tasks' time:
-    /// where MPI gives the core away, tasks of 0.3 µs would seem to take as long as it does.
-    fn after_turn(self, begun: Instant, is_quiet: bool) -> Self {
-        let now = Instant::now();
+    /// while nothing happens. The turn itself, which has begun and ended then, is no part of the
+    /// tasks' time: where MPI gives the core away, tasks of 0.3 µs would seem to take as long as it
+    /// does.
+    fn after_turn(self, begun: Instant, ended: Instant, is_quiet: bool) -> Self {
         let interval = if is_quiet {
-            let from_turn = ((now - begun) * QUIET_TURN_FACTOR).min(TURN_EVERY_MAX);
+            let from_turn = ((ended - begun) * QUIET_TURN_FACTOR).min(TURN_EVERY_MAX);
             QUIET_TURN_EVERY.min(self.interval * 2).max(from_turn)
         } else {
             TURN_EVERY
@@ -318,6 +319,31 @@ impl Pace {
         let task = took.max((self.task * 3 + took) / 4).max(Duration::from_nanos(1));
         let fitting = (interval.as_nanos() / task.as_nanos()) as u32;
         let tasks_between = fitting.clamp(1, TASKS_BETWEEN_TURNS_MAX);
-        Pace { last: now, task, tasks_between, interval }
+        Pace { last: ended, task, tasks_between, interval }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tasks of 1 µs, and turns that take as long as given: how many tasks come between two.
+    fn tasks_between_turns_of(turn: Duration, is_quiet: bool) -> u32 {
+        let mut pace = Pace::new();
+        for _ in 0..100 {
+            let begun = pace.last + pace.tasks_between * Duration::from_micros(1);
+            pace = pace.after_turn(begun, begun + turn, is_quiet);
+        }
+        pace.tasks_between
+    }
+
+    #[test]
+    fn turns_that_find_nothing_take_a_ninth_of_the_time_at_most() {
+        let micros = Duration::from_micros;
+        assert_eq!(tasks_between_turns_of(micros(1), false), 4);
+        assert_eq!(tasks_between_turns_of(micros(1), true), 16);
+        assert_eq!(tasks_between_turns_of(micros(20), false), 4);
+        assert_eq!(tasks_between_turns_of(micros(20), true), 160);
+        assert_eq!(tasks_between_turns_of(micros(1000), true), TASKS_BETWEEN_TURNS_MAX);
     }
 }
