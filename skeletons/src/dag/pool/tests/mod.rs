@@ -214,6 +214,21 @@ fn a_node_that_was_pushed_as_often_as_it_may_stays() {
     }
 }
 
+/// The owners of results count their readers, and do not know of those that are computed elsewhere.
+#[test]
+fn nothing_is_pushed_where_readers_are_counted() {
+    for drops_used in [false, true] {
+        let (inputs, owners, wanted) = (vec![Vec::new(); 32], vec![0; 32], Vec::new());
+        let graph = Drawn { inputs, owners, pes: 2, wanted, may_move: true, drops_used };
+        let mut pool = World::new(graph, 1).pools.swap_remove(0).expect("it lives");
+        pool.computed(node(1), weighed(1));
+        (2..32).for_each(|n| pool.receive(Pe::new(1), PoolMessage::Request(node(n))));
+        let is_push =
+            |effect: &PoolEffect<u64>| matches!(effect, PoolEffect::Send(_, PoolMessage::Push(..)));
+        assert_eq!(pool.take_effects().iter().any(is_push), !drops_used);
+    }
+}
+
 /// Who pushes counts what it has pushed, and must hear that it is done.
 #[test]
 fn a_pool_that_has_computed_what_was_pushed_says_so() {
