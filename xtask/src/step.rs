@@ -213,8 +213,7 @@ const SIMULATOR: &str = "ultramarine-simulator";
 
 /// What is built for the tests. The proofs and the simulator enable a feature of the runtime, with
 /// which all would be built again.
-const ALL_BUT_PROOFS: [&str; 6] =
-    ["--workspace", "--exclude", PROOF, "--exclude", SIMULATOR, "--all-targets"];
+const ALL_BUT_PROOFS: [&str; 5] = ["--workspace", "--exclude", PROOF, "--exclude", SIMULATOR];
 
 /// What the tests build for an MPI, where there are several.
 pub(crate) fn built(family: Family) -> &'static [&'static str] {
@@ -228,7 +227,7 @@ pub(crate) fn built(family: Family) -> &'static [&'static str] {
 #[rustfmt::skip]
 const LAUNCHING: &[&str] = &[
     "--package", "ultramarine", "--package", "ultramarine-guard", "--package", "ultramarine-probe",
-    "--package", "ultramarine-cli", "--package", "ultramarine-examples", "--all-targets",
+    "--package", "ultramarine-cli", "--package", "ultramarine-examples",
 ];
 
 /// Of their tests those that are worth running under a second MPI, as a filter of nextest: not
@@ -366,7 +365,7 @@ mod tests {
             process::shown(&command).split_once(' ').map(|(_, words)| words.to_owned()).unwrap()
         };
         let common = "--workspace --exclude ultramarine-proof --exclude ultramarine-simulator \
-                      --all-targets --no-fail-fast";
+                      --no-fail-fast";
         assert_eq!(words(true), format!("nextest run {common} --no-default-features"));
         assert_eq!(words(false), format!("test {common} --no-default-features -- --show-output"));
     }

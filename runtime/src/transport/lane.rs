@@ -93,6 +93,10 @@ pub trait Pump: Send {
     /// Moves frames between the lane's queues and the library, up to a limit. Returns whether any
     /// frame moved. The lane reports errors.
     fn pump(&mut self) -> bool;
+
+    /// Ends what has been begun in the library, before this is called no more. All other processes
+    /// are there, so that no call hangs.
+    fn end(&mut self) {}
 }
 
 /// Lets one thread sleep while another may be polling the lane.

@@ -8,7 +8,7 @@
 
 use crate::transport::Pump;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A thread that is still inside this long after the gate was sealed is given up. Calls take
@@ -70,7 +70,7 @@ impl MpiGate {
         }
         let Ok(mut pump) = pump.try_lock() else { return false };
         self.caller.store(caller() as u8, Ordering::Relaxed);
-        // These accesses and those of `seal` and `is_empty_within` have one order: either this
+        // These accesses and those of `seal` and `ends_within` have one order: either this
         // thread sees the seal, or the thread that sealed sees that this one is inside.
         self.is_entered.store(true, Ordering::SeqCst);
         let moved = !self.is_sealed.load(Ordering::SeqCst) && pump.pump();
@@ -106,14 +106,19 @@ impl MpiGate {
         self.is_sealed.store(true, Ordering::SeqCst);
     }
 
-    /// Waits until no thread is inside, at most this long. The gate must have been sealed.
-    pub(crate) fn is_empty_within(&self, at_most: Duration) -> bool {
+    /// Waits until no thread is inside, at most this long, and ends the pump then. The gate must
+    /// have been sealed. Returns whether that was done.
+    pub(crate) fn ends_within(&self, at_most: Duration) -> bool {
         let deadline = Instant::now() + at_most;
         while self.is_entered.load(Ordering::SeqCst) {
             if Instant::now() >= deadline {
                 return false;
             }
             std::thread::yield_now();
+        }
+        if let Some(pump) = &self.pump {
+            // A thread that holds it now sees the seal, and does not pump.
+            pump.lock().unwrap_or_else(PoisonError::into_inner).end();
         }
         true
     }

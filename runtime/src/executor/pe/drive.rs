@@ -196,7 +196,7 @@ impl Processor {
             tracing::warn!(pe = self.me().number(), "tasks that still run are left behind");
         }
         self.close();
-        if leave == Leave::Orderly && !self.mpi_gate.is_empty_within(self.settings.shutdown_grace) {
+        if leave == Leave::Orderly && !self.mpi_gate.ends_within(self.settings.shutdown_grace) {
             return Some(Leave::Hasty);
         }
         Some(leave)
