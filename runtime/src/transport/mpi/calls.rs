@@ -290,8 +290,8 @@ impl Pump for MpiCalls {
 
 impl Drop for MpiCalls {
     fn drop(&mut self) {
-        // MPI may still use these buffers, so they are leaked. MPI is not called: it may be finalised
-        // already.
+        // MPI may still use these buffers, so they are leaked. MPI is not called: it may be
+        // finalised already.
         self.sends.drain(..).for_each(|send| std::mem::forget(send.frame));
         std::mem::forget(std::mem::take(&mut self.received));
     }
