@@ -69,8 +69,9 @@ async fn show(cx: &Context, total: Option<u64>) {
 }
 
 /// Shows numbers that a skeleton tells, on standard error: what is done, and of how many, if that
-/// is known. On a terminal this is a bar, or a number; else a line is written each second at most.
-/// `what` is named after the numbers. The bar vanishes when the function is dropped.
+/// is known. On a terminal this is a bar, or a number; else a line is written each second at most,
+/// and one for the last number if there were others. `what` is named after the numbers. The bar
+/// vanishes when the function is dropped.
 ///
 /// ```
 /// use std::time::Duration;
@@ -110,7 +111,10 @@ impl Display {
         if std::io::stderr().is_terminal() {
             bar.get_or_insert_with(|| new_bar(what, of).with_elapsed(start.elapsed()))
                 .set_position(done);
-        } else if Instant::now() >= *next_line {
+            return;
+        }
+        let has_lines = *next_line > *start + LINE_EVERY;
+        if Instant::now() >= *next_line || (has_lines && of == Some(done)) {
             let of_all = of.map_or_else(String::new, |of| format!("/{of}"));
             let took = start.elapsed();
             log_line(format_args!("{done}{of_all} {what} after {took:.0?}"));

@@ -1,8 +1,10 @@
 //! The lines by which programs say how far they are, where there is no terminal.
 
-use ultramarine_testkit::{alone, run_until};
+use ultramarine_testkit::{alone, run, run_until};
 
-// These runs would take hours; each is killed after its first line.
+const TASK_BENCH: &str = env!("CARGO_BIN_EXE_task_bench");
+
+// Most of these runs would take hours; each is killed after its first line.
 
 #[test]
 fn a_line_says_how_many_tasks_have_been_started_and_of_how_many() {
@@ -24,11 +26,19 @@ fn a_line_says_how_many_tasks_have_been_started_and_of_how_many() {
 
 #[test]
 fn a_line_says_how_many_nodes_of_a_graph_are_computed_and_of_how_many() {
-    const TASK_BENCH: &str = env!("CARGO_BIN_EXE_task_bench");
     let flags = "--width 10 --steps 10000 --iterations 1000000 --pes 2 --threads 1 --progress";
     let line = run_until(&mut alone(TASK_BENCH, flags), "nodes computed after");
     let (computed, _) = line.split_once("/100001 nodes").unwrap_or_else(|| panic!("{line}"));
     assert!(computed.parse::<u64>().is_ok_and(|computed| computed > 0), "{line}");
+}
+
+#[test]
+fn the_last_line_says_that_all_nodes_are_computed() {
+    let flags = "--width 2 --steps 40 --iterations 1500000 --pes 2 --threads 1 --progress";
+    let ended = run(&mut alone(TASK_BENCH, flags));
+    let lines = ended.err.lines().filter(|line| line.contains("nodes computed after"));
+    let last = lines.last().expect("it takes longer than a second");
+    assert!(last.contains("81/81 nodes"), "{last}");
 }
 
 #[test]
