@@ -150,19 +150,24 @@ mod tests {
     use super::*;
     use std::sync::{Arc, mpsc};
 
-    /// Comes back when it is told to.
-    struct Call(mpsc::Receiver<()>);
+    /// Comes back when it is told to, and says when it is ended.
+    struct Call(mpsc::Receiver<()>, mpsc::Sender<()>);
 
     impl Pump for Call {
         fn pump(&mut self) -> bool {
             self.0.recv().is_ok()
+        }
+
+        fn end(&mut self) {
+            self.1.send(()).expect("the test listens");
         }
     }
 
     #[test]
     fn a_worker_is_given_up_once_and_taken_back() {
         let (come_back, call) = mpsc::channel();
-        let mpi_gate = Arc::new(MpiGate::new(Some(Box::new(Call(call)))));
+        let (end, ended) = mpsc::channel();
+        let mpi_gate = Arc::new(MpiGate::new(Some(Box::new(Call(call, end)))));
         let way = mpi_gate.clone();
         let worker = std::thread::spawn(move || way.pass(|| Caller::Worker));
         while !mpi_gate.is_entered.load(Ordering::SeqCst) {
@@ -175,9 +180,12 @@ mod tests {
         }
         assert!(!mpi_gate.give_up_worker(), "only once");
         assert_eq!((mpi_gate.lost_workers(), mpi_gate.lost_busy_workers()), (1, 1));
+        assert!(!mpi_gate.ends_within(Duration::ZERO), "a thread is inside");
+        assert!(ended.try_recv().is_err());
         come_back.send(()).expect("it waits");
         assert!(worker.join().expect("no panic"));
         assert_eq!((mpi_gate.lost_workers(), mpi_gate.lost_busy_workers()), (0, 0));
         assert!(!mpi_gate.pass(|| Caller::Driver), "it is sealed");
+        assert!(mpi_gate.ends_within(Duration::ZERO) && ended.try_recv().is_ok());
     }
 }

@@ -1,8 +1,9 @@
 //! The calls of MPI, and nothing else.
 //!
 //! Sends and receives are non-blocking; no call waits by design. After a process has died, a call
-//! may hang all the same. One receive, for a frame from any PE, is posted at all times. (A step of
-//! a stencil on two PEs of one host, MPICH: a tenth less time than with `MPI_Improbe`.)
+//! may hang all the same. One receive, for a frame from any PE, is posted while frames are looked
+//! for. (A step of a stencil without work, two PEs of one host, MPICH: 1 to 5 % less time in the
+//! median than with `MPI_Improbe`, 4 to 12 % in the lower quartile.)
 #![allow(unsafe_code)]
 
 use super::FRAME_BYTES_OF_MPICH;
@@ -208,7 +209,6 @@ impl MpiCalls {
         frame.extend_from_slice(&self.received[..count as usize]);
         let from = self.topology.pe_of(status.MPI_SOURCE as u32);
         self.queues.incoming.push((from, frame));
-        self.post()?;
         Ok(true)
     }
 
