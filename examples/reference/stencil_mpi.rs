@@ -2,16 +2,13 @@
 //! exchanges its edges with its neighbours at each step. The benchmark `programs` compares with it.
 //! It uses nothing of the runtime.
 
-#[path = "../src/bin/stencil/plate.rs"]
-mod plate;
-
 use clap::Parser;
 use mpi::collective::SystemOperation;
 use mpi::point_to_point::send_receive_into;
 use mpi::traits::{Communicator, CommunicatorCollectives, Root};
-use plate::{Plate, digest, step};
 use std::time::Instant;
 use ultramarine::{Error, Result};
+use ultramarine_examples::programs::stencil::plate::{Plate, digest, step};
 
 /// Let heat spread through a plate that is divided among the ranks, with MPI alone.
 #[derive(Parser)]

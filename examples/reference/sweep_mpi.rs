@@ -2,15 +2,12 @@
 //! points are dealt out to the ranks in turn. The benchmark `programs` compares with it. It uses
 //! nothing of the runtime.
 
-#[path = "../src/bin/sweep/walk.rs"]
-mod walk;
-
 use clap::Parser;
 use mpi::collective::SystemOperation;
 use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 use std::time::Instant;
 use ultramarine::{Error, Result};
-use walk::{Walks, digest};
+use ultramarine_examples::programs::sweep::walk::{Walks, digest};
 
 /// Walk at random through a large table, from many starting points, with MPI alone.
 #[derive(Parser)]

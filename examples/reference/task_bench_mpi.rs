@@ -2,15 +2,12 @@
 //! points, and sends each to the ranks that need it for the next step. The benchmark `dag` compares
 //! with it. It uses nothing of the runtime.
 
-#[path = "../src/bin/task_bench/pattern.rs"]
-mod pattern;
-
 use clap::Parser;
 use mpi::collective::SystemOperation;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Root, Source};
-use pattern::{Grid, compute};
 use std::time::Instant;
 use ultramarine::{Error, Result};
+use ultramarine_examples::programs::task_bench::pattern::{Grid, compute};
 
 /// Compute a grid of points step by step, divided among the ranks, with MPI alone.
 #[derive(Parser)]

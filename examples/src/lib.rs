@@ -1,6 +1,9 @@
-//! What all examples share: flags, choices of a skeleton and a splitting, random numbers, pictures,
-//! and the report at the end.
-#![forbid(unsafe_code)]
+//! Complete [programs], and what they share: flags, choices of a skeleton and a splitting, random
+//! numbers, pictures, and the report at the end.
+//!
+//! All of this is compiled once. The binary of a program only calls its `main`.
+// Not `forbid`: the macro `s!` of `ndarray` allows it for itself.
+#![deny(unsafe_code)]
 
 mod assignment;
 mod divide_skeleton;
@@ -9,6 +12,7 @@ mod input;
 mod journal;
 mod map_skeleton;
 mod picture;
+pub mod programs;
 mod random;
 mod recording;
 mod report;

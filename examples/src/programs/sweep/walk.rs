@@ -1,42 +1,43 @@
 //! The computation: random walks through a table, some much longer than others.
 
+use crate::random;
 use clap::builder::RangedI64ValueParser;
 use serde::{Deserialize, Serialize};
-use ultramarine_examples::random;
 
 /// The table, and the points of the sweep.
 #[derive(Clone, Copy, clap::Args, Serialize, Deserialize)]
-pub(crate) struct Walks {
+pub struct Walks {
     /// The number of points. Each is one walk.
     #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true)]
     #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
-    pub(crate) points: u64,
+    pub points: u64,
     /// The number of steps of the shortest walks. The longest have 64 times as many.
     #[arg(long, value_name = "N", default_value_t = 10_000, allow_negative_numbers = true)]
     #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
-    pub(crate) steps: u64,
+    pub steps: u64,
     /// The size of the table in megabytes (10^6 bytes).
     #[arg(long, value_name = "MB", default_value_t = 50, allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=4_000))]
-    pub(crate) table_mb: u32,
+    pub table_mb: u32,
     /// The seed of the table and of the walks.
     #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
+    pub seed: u64,
 }
 
 impl Walks {
     /// The number of entries of the table.
-    pub(crate) fn length(&self) -> usize {
+    pub fn length(&self) -> usize {
         self.table_mb as usize * 1_000_000 / size_of::<f64>()
     }
 
-    pub(crate) fn table(&self) -> Vec<f64> {
+    /// The table: random numbers between 0 and 1.
+    pub fn table(&self) -> Vec<f64> {
         let mut random = random(self.seed);
         (0..self.length()).map(|_| (random() >> 11) as f64 / (1_u64 << 53) as f64).collect()
     }
 
     /// The mean of the entries on the walk of a point. Each entry determines the next one.
-    pub(crate) fn walk(&self, table: &[f64], point: u64) -> f64 {
+    pub fn walk(&self, table: &[f64], point: u64) -> f64 {
         let mut random = random(self.seed ^ random(point)());
         // Half of all walks have the shortest length, a quarter twice that, and so on.
         let steps = self.steps << random().trailing_zeros().min(6);
@@ -50,6 +51,6 @@ impl Walks {
 }
 
 /// A digest of the result of a point. The digest of the sweep is the sum of these.
-pub(crate) fn digest(point: u64, value: f64) -> u64 {
+pub fn digest(point: u64, value: f64) -> u64 {
     random(point ^ value.to_bits())()
 }

@@ -1,10 +1,10 @@
 //! Graphs, and the DIMACS files that they are read from.
 
+use crate::read_text;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
 use ultramarine::{Error, Result, log_line};
-use ultramarine_examples::read_text;
 
 /// An undirected graph: for each vertex the vertices that it is joined to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

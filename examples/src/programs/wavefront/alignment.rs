@@ -1,9 +1,9 @@
 //! The best local alignment of two sequences by Smith and Waterman, tile by tile.
 
+use crate::read_text;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use ultramarine::{Error, Result};
-use ultramarine_examples::read_text;
 
 /// The largest size of a file: 64 MiB.
 const FILE_BYTES_MAX: u64 = 64 << 20;

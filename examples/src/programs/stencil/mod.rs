@@ -8,8 +8,9 @@
 //!
 //! [`plate`] has what is computed.
 
-mod plate;
+pub mod plate;
 
+use crate::{JobFlags, Report, name_of};
 use clap::builder::RangedI64ValueParser;
 use clap::{Parser, ValueEnum};
 use futures_util::future::try_join_all;
@@ -18,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{AbortOnDrop, Key, Result};
-use ultramarine_examples::{JobFlags, Report, name_of};
 
 /// Let heat spread through a plate that is divided among the PEs.
 #[derive(Clone, Parser)]
@@ -150,7 +150,8 @@ async fn spread(cx: &Context, plate: Plate, length: u64) -> Result<(Vec<f64>, u6
     Ok((points, rounds))
 }
 
-fn main() -> Result<()> {
+/// The program: reads its flags, and runs the job.
+pub fn main() -> Result<()> {
     let arguments = Arguments::parse();
     arguments.job.clone().run(arguments, stencil)
 }

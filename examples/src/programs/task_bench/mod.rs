@@ -4,8 +4,9 @@
 //! [`pattern`] has what is computed, [`blocks`] the graph in blocks.
 
 mod blocks;
-mod pattern;
+pub mod pattern;
 
+use crate::{AssignmentChoice, GraphFlags, JobFlags, Report, name_of};
 use blocks::Blocks;
 use clap::builder::RangedI64ValueParser;
 use clap::{Parser, ValueEnum};
@@ -16,7 +17,6 @@ use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
-use ultramarine_examples::{AssignmentChoice, GraphFlags, JobFlags, Report, name_of};
 
 /// Compute a grid of points step by step, each from some of the step before.
 #[derive(Clone, Parser)]
@@ -54,7 +54,8 @@ enum Skeleton {
     Sequential,
 }
 
-fn main() -> Result<()> {
+/// The program: reads its flags, and runs the job.
+pub fn main() -> Result<()> {
     let arguments = Arguments::parse();
     arguments.job.clone().run(arguments, run)
 }

@@ -5,6 +5,7 @@
 
 mod alignment;
 
+use crate::{GraphFlags, JobFlags, Report, name_of};
 use alignment::{Edges, Scoring, read_fasta, tile};
 use clap::builder::RangedI64ValueParser;
 use clap::{Parser, ValueEnum};
@@ -13,7 +14,6 @@ use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
-use ultramarine_examples::{GraphFlags, JobFlags, Report, name_of};
 
 /// Find the score of the best local alignment of two sequences.
 #[derive(Clone, Parser)]
@@ -46,7 +46,8 @@ enum Skeleton {
     Sequential,
 }
 
-fn main() -> Result<()> {
+/// The program: reads its flags, and runs the job.
+pub fn main() -> Result<()> {
     let arguments = Arguments::parse();
     arguments.job.clone().run(arguments, wavefront)
 }

@@ -3,8 +3,9 @@
 //!
 //! [`walk`] has the computation.
 
-mod walk;
+pub mod walk;
 
+use crate::{JobFlags, Report, name_of};
 use clap::{Parser, ValueEnum};
 use futures_util::StreamExt as _;
 use futures_util::future::{Either, pending, select};
@@ -17,7 +18,6 @@ use std::pin::pin;
 use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result, shutdown_requested};
-use ultramarine_examples::{JobFlags, Report, name_of};
 use walk::{Walks, digest};
 
 /// Walk at random through a large table, from many starting points.
@@ -112,7 +112,8 @@ impl SweepTotals {
     }
 }
 
-fn main() -> Result<()> {
+/// The program: reads its flags, and runs the job.
+pub fn main() -> Result<()> {
     let arguments = Arguments::parse();
     arguments.job.clone().run(arguments, sweep)
 }

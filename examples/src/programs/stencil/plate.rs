@@ -1,47 +1,47 @@
 //! The computation: the heat inside a plate whose edges keep their heat, after some steps of
 //! Jacobi's method.
 
+use crate::random;
 use clap::builder::RangedI64ValueParser;
 use std::ops::Range;
-use ultramarine_examples::random;
 
 /// The plate and the number of steps.
 #[derive(Clone, Copy, clap::Args)]
-pub(crate) struct Plate {
+pub struct Plate {
     /// The number of rows of points, without the two edge rows.
     #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true)]
     #[arg(value_parser = RangedI64ValueParser::<usize>::new().range(1..=20_000))]
-    pub(crate) rows: usize,
+    pub rows: usize,
     /// The number of points of a row, with the two edge points.
     #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true)]
     #[arg(value_parser = RangedI64ValueParser::<usize>::new().range(3..=20_000))]
-    pub(crate) columns: usize,
+    pub columns: usize,
     /// The number of steps to compute.
     #[arg(long, value_name = "N", default_value_t = 10_000, allow_negative_numbers = true)]
     #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
-    pub(crate) steps: u64,
+    pub steps: u64,
     /// The seed of the random heat at the start.
     #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
+    pub seed: u64,
 }
 
 impl Plate {
     /// All points at the start, row after row, edges included.
-    pub(crate) fn points(&self) -> Vec<f64> {
+    pub fn points(&self) -> Vec<f64> {
         let mut random = random(self.seed);
         let points = 0..(self.rows + 2) * self.columns;
         points.map(|_| (random() >> 11) as f64 / (1_u64 << 53) as f64).collect()
     }
 
     /// The range of points of some rows and of the row on each side.
-    pub(crate) fn around(&self, rows: &Range<usize>) -> Range<usize> {
+    pub fn around(&self, rows: &Range<usize>) -> Range<usize> {
         rows.start * self.columns..(rows.end + 2) * self.columns
     }
 }
 
 /// Computes one step for some rows, counted from 0 at the upper edge: each point that is not at an
 /// end of its row becomes the mean of its four neighbours.
-pub(crate) fn step(columns: usize, rows: Range<usize>, old: &[f64], new: &mut [f64]) {
+pub fn step(columns: usize, rows: Range<usize>, old: &[f64], new: &mut [f64]) {
     for start in rows.map(|row| row * columns) {
         let (above, rest) = old[start - columns..start + 2 * columns].split_at(columns);
         let (row, below) = rest.split_at(columns);
@@ -56,7 +56,7 @@ pub(crate) fn step(columns: usize, rows: Range<usize>, old: &[f64], new: &mut [f
 
 /// A digest of some points, the first of which has this index. The digest of the plate is the sum
 /// of those of its parts.
-pub(crate) fn digest(first: usize, points: &[f64]) -> u64 {
+pub fn digest(first: usize, points: &[f64]) -> u64 {
     let digests = (first..).zip(points).map(|(n, point)| random(n as u64 ^ point.to_bits())());
     digests.fold(0, u64::wrapping_add)
 }

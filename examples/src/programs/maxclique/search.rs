@@ -7,7 +7,7 @@
 //! 2007). Sets are bit sets, so a colour class takes few operations (San Segundo, Rodríguez-Losada
 //! and Jiménez, An exact bit-parallel algorithm for the maximum clique problem, 2011: BBMC).
 
-use crate::graph::{Graph, Vertices};
+use super::graph::{Graph, Vertices};
 use serde::{Deserialize, Serialize};
 use ultramarine::prelude::*;
 

@@ -2,13 +2,13 @@
 //! before. Which ones depends on the pattern. Patterns and kernel are those of Task Bench
 //! (Slaughter et al., SC20, table 2 and §III).
 
+use crate::random;
 use clap::ValueEnum;
 use clap::builder::RangedI64ValueParser;
-use ultramarine_examples::random;
 
 /// Which points of the step before one needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
-pub(crate) enum Pattern {
+pub enum Pattern {
     /// None.
     Trivial,
     /// Itself and its neighbours.
@@ -24,27 +24,27 @@ pub(crate) enum Pattern {
 
 /// What is to be computed.
 #[derive(Clone, Copy, clap::Args, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Grid {
+pub struct Grid {
     /// Which points of the step before one needs.
     #[arg(long, value_enum, default_value_t = Pattern::Stencil1d)]
-    pub(crate) pattern: Pattern,
+    pub pattern: Pattern,
     /// The number of points.
     #[arg(long, value_name = "N", default_value_t = 2, allow_negative_numbers = true)]
     #[arg(value_parser = RangedI64ValueParser::<u32>::new().range(1..=1_000_000))]
-    pub(crate) width: u32,
+    pub width: u32,
     /// The number of steps.
     #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true)]
     #[arg(value_parser = RangedI64ValueParser::<u32>::new().range(1..=10_000_000))]
-    pub(crate) steps: u32,
+    pub steps: u32,
     /// How often a point's kernel computes its 64 numbers: 128 floating-point operations each.
     #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true)]
     #[arg(value_parser = RangedI64ValueParser::<u32>::new().range(0..=1_000_000_000))]
-    pub(crate) iterations: u32,
+    pub iterations: u32,
 }
 
 impl Grid {
     /// The number of points of a step. A tree begins with one and doubles.
-    pub(crate) fn width_at(&self, step: u32) -> u32 {
+    pub fn width_at(&self, step: u32) -> u32 {
         match self.pattern {
             Pattern::Tree => self.width.min(1_u32.checked_shl(step).unwrap_or(u32::MAX)),
             _ => self.width,
@@ -52,7 +52,7 @@ impl Grid {
     }
 
     /// The points of the step before that one needs, in order. `step` is not the first.
-    pub(crate) fn inputs(&self, step: u32, point: u32) -> impl Iterator<Item = u32> + use<> {
+    pub fn inputs(&self, step: u32, point: u32) -> impl Iterator<Item = u32> + use<> {
         let (pattern, width) = (self.pattern, self.width_at(step - 1));
         let around = |by: u32| {
             let by = i64::from(by);
@@ -79,7 +79,7 @@ impl Grid {
     }
 
     /// The points of the step before that no point of this step needs, in order.
-    pub(crate) fn unread(&self, step: u32) -> Vec<u32> {
+    pub fn unread(&self, step: u32) -> Vec<u32> {
         if matches!(self.pattern, Pattern::Stencil1d | Pattern::Fft | Pattern::Tree) {
             return Vec::new();
         }
@@ -91,13 +91,13 @@ impl Grid {
     }
 
     /// The number of all points of all steps.
-    pub(crate) fn points(&self) -> u64 {
+    pub fn points(&self) -> u64 {
         (0..self.steps).map(|step| u64::from(self.width_at(step))).sum()
     }
 }
 
 /// A point, computed from those that it needs. Its kernel is for time only.
-pub(crate) fn compute(point: u32, iterations: u32, inputs: impl Iterator<Item = u64>) -> u64 {
+pub fn compute(point: u32, iterations: u32, inputs: impl Iterator<Item = u64>) -> u64 {
     let mut numbers = std::hint::black_box([1.2345_f64; 64]);
     for _ in 0..iterations {
         for number in &mut numbers {

@@ -9,6 +9,7 @@
 
 mod drawing;
 
+use crate::print;
 use clap::Parser;
 use drawing::draw;
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use ultramarine::prelude::*;
 use ultramarine::{LevelKind, Options, Place, Result};
-use ultramarine_examples::print;
 
 /// Draw which tasks moved where while the job counted the ways to place N queens.
 #[derive(Parser)]
@@ -116,7 +116,8 @@ async fn solve(cx: Context, board: u32, picture: PathBuf) -> Result<()> {
     print(format_args!("{board} queens: {} ways; see {}\n", found.ways, picture.display()))
 }
 
-fn main() -> Result<()> {
+/// The program: reads its flags, and runs the job.
+pub fn main() -> Result<()> {
     let Arguments { picture, board, as_it_is, restartable, options } = Arguments::parse();
     let options = if as_it_is { options } else { options.threads(1).places(two_racks()) };
     let main = move |cx| solve(cx, board, picture.clone());

@@ -1,10 +1,10 @@
 //! The items: drawn at random, or read from a file.
 
+use crate::{random, read_text};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use ultramarine::{Error, Result};
-use ultramarine_examples::{random, read_text};
 
 /// The largest number of items.
 pub(crate) const ITEMS_MAX: usize = 1000;

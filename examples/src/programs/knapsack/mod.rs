@@ -8,6 +8,7 @@
 
 mod items;
 
+use crate::{JobFlags, JournalFlags, Report, name_of, splitting};
 use clap::{Parser, ValueEnum};
 use items::{ITEMS_MAX, Item, Items};
 use rayon::prelude::*;
@@ -18,7 +19,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, JournalFlags, Report, name_of, splitting};
 
 /// Find the most valuable items that a knapsack can carry.
 #[derive(Clone, Parser)]
@@ -158,7 +158,8 @@ fn search(knapsack: &Knapsack, from: Choice, best: &BestChoice, levels: u32) {
     }
 }
 
-fn main() -> Result<()> {
+/// The program: reads its flags, and runs the job.
+pub fn main() -> Result<()> {
     let arguments = Arguments::parse();
     arguments.job.clone().run(arguments, run)
 }

@@ -1,7 +1,7 @@
 //! The same graph in blocks of some steps: for grids larger than the memory, or without end.
 
-use crate::pattern::{Grid, compute};
-use crate::sum;
+use super::pattern::{Grid, compute};
+use super::sum;
 use std::iter;
 use ultramarine::skeletons::dag::{Builder, Node};
 

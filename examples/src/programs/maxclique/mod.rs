@@ -7,6 +7,7 @@
 mod graph;
 mod search;
 
+use crate::{JobFlags, JournalFlags, Report, splitting};
 use clap::{Parser, ValueEnum};
 use graph::Graph;
 use search::Clique;
@@ -14,7 +15,6 @@ use std::path::PathBuf;
 use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_examples::{JobFlags, JournalFlags, Report, splitting};
 
 /// Find the largest clique of an undirected graph.
 #[derive(Clone, Parser)]
@@ -45,7 +45,8 @@ enum Skeleton {
     Sequential,
 }
 
-fn main() -> Result<()> {
+/// The program: reads its flags, and runs the job.
+pub fn main() -> Result<()> {
     let arguments = Arguments::parse();
     arguments.job.clone().run(arguments, maxclique)
 }

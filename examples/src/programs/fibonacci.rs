@@ -1,0 +1,122 @@
+//! Fibonacci numbers by the naive recursion, `F(n) = F(n - 1) + F(n - 2)`: a divide and conquer
+//! that does nothing but divide, so that its time is the overhead of the skeletons (SymGridPar2
+//! figure 9).
+//!
+//! The time grows like `F(n)`, by three fifths with each `n`: 40 takes seconds, and 93, the last
+//! whose number fits 64 bits, would take thousands of years.
+
+use crate::{DivideSkeleton, JobFlags, JournalFlags, Report, Solvers, name_of};
+use clap::Parser;
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+use ultramarine::Result;
+use ultramarine::prelude::*;
+
+/// Compute the Fibonacci number F(N), where F(0) = 0 and F(1) = 1, by divide and conquer.
+#[derive(Clone, Parser)]
+#[command(version)]
+struct Arguments {
+    /// The index of the number to compute. F(93) is the last that fits 64 bits.
+    #[arg(long, value_name = "N", default_value_t = 35, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=N_MAX))]
+    n: u32,
+    /// Do not divide problems F(T) and smaller; compute them by a plain recursion.
+    #[arg(long, value_name = "T", default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=N_MAX))]
+    threshold: u32,
+    /// How the work is spread over the PEs.
+    #[arg(long, value_enum, default_value_t = DivideSkeleton::ParDivideAndConquer)]
+    skeleton: DivideSkeleton,
+    #[command(flatten)]
+    journal: JournalFlags,
+    #[command(flatten)]
+    job: JobFlags,
+}
+
+/// `F(94)` is greater than `u64::MAX`.
+const N_MAX: i64 = 93;
+
+/// Problems from here on are worth a message to any PE: `F(24)` takes milliseconds.
+const FAR: u32 = 24;
+
+/// Problems from here on are worth a message to a near PE: `F(16)` takes tens of microseconds.
+const NEAR: u32 = 16;
+
+/// The number of levels whose problems are placed: at most 2⁵ - 1 problems, a few for each PE of a
+/// small job. A PE that dies loses only its own placed problems, and those placed by them.
+const LEVELS_PLACED: u32 = 5;
+
+/// A part of the problem.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Problem {
+    n: u32,
+    threshold: u32,
+    /// The number of divisions from the whole problem to this part.
+    level: u32,
+}
+
+impl Problem {
+    fn is_trivial(&self) -> bool {
+        self.n < 2 || self.n <= self.threshold
+    }
+
+    fn parts(&self) -> [Problem; 2] {
+        [1, 2].map(|less| Problem { n: self.n - less, level: self.level + 1, ..*self })
+    }
+
+    fn stolen_within(&self) -> Distance {
+        match self.n {
+            FAR.. => Distance::ONE,
+            NEAR..FAR => Distance::ONE.half(),
+            _ => Distance::ZERO,
+        }
+    }
+
+    fn placed_within(&self) -> Distance {
+        if self.level <= LEVELS_PLACED { Distance::ONE } else { Distance::ZERO }
+    }
+}
+
+fn fibonacci(n: u32) -> u64 {
+    if n < 2 { n.into() } else { fibonacci(n - 1) + fibonacci(n - 2) }
+}
+
+fn sequential(problem: Problem) -> u64 {
+    fibonacci(problem.n)
+}
+
+fn with_rayon(problem: Problem) -> u64 {
+    if problem.is_trivial() {
+        return sequential(problem);
+    }
+    let [one_less, two_less] = problem.parts();
+    let (a, b) = rayon::join(|| with_rayon(one_less), || with_rayon(two_less));
+    a + b
+}
+
+/// The program: reads its flags, and runs the job.
+pub fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    arguments.job.clone().run(arguments, run)
+}
+
+async fn run(cx: Context, arguments: Arguments) -> Result<()> {
+    let Arguments { n, threshold, skeleton, journal, job } = arguments;
+    let cx = job.begin(cx)?;
+    let solvers = Solvers {
+        algorithm: DivideAndConquer::new(
+            Problem::is_trivial,
+            sequential,
+            Problem::parts,
+            |_, [one_less, two_less]| one_less + two_less,
+        ),
+        stolen_within: Problem::stolen_within,
+        placed_within: Problem::placed_within,
+        rayon: with_rayon,
+        sequential,
+    };
+    let start = Instant::now();
+    let work = skeleton.conquer(&cx, &journal, solvers, Problem { n, threshold, level: 0 });
+    let result = job.progress(&cx, None, work).await?;
+    Report::gather(&cx, "fibonacci", (name_of(&skeleton), &job), start, result).await?.print(&job)
+}

@@ -1,0 +1,161 @@
+//! The Summatory Liouville function, with which the papers measure recovery from failures
+//! (SymGridPar2 §6.3, HdpH-RS §6.5): `L(n) = λ(1) + λ(2) + … + λ(n)`, where `λ(k)` is 1 if `k` has
+//! an even number of prime factors, counted with multiplicity, and -1 if it has an odd number.
+//!
+//! Each task counts the prime factors of its own numbers: it sieves them, block by block, with the
+//! primes up to the square root of the largest, which it finds itself. So tasks only compute, tasks
+//! of equal length take nearly equal time, and an argument is two numbers.
+
+use crate::{JobFlags, MapFlags, MapRun, Report, TASKS_MAX};
+use clap::Parser;
+use clap::builder::RangedI64ValueParser;
+use std::ops::Range;
+use std::time::Instant;
+use ultramarine::Result;
+use ultramarine::prelude::*;
+
+/// Sum Liouville's function over 1, 2, …, N.
+#[derive(Clone, Parser)]
+#[command(version)]
+struct Arguments {
+    /// The last number.
+    #[arg(long, value_name = "N", default_value_t = 100_000_000, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=UPTO_MAX as i64))]
+    upto: u64,
+    /// The number of tasks.
+    #[arg(long, value_name = "K", default_value_t = 100, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
+    tasks: u32,
+    #[command(flatten)]
+    map: MapFlags,
+    #[command(flatten)]
+    job: JobFlags,
+}
+
+/// The largest `--upto`. Each task sieves with all primes up to its square root, a million.
+const UPTO_MAX: u64 = 1_000_000_000_000;
+
+/// The number of numbers sieved at a time. Their products fit the first cache of a core.
+const BLOCK: usize = 1 << 15;
+
+/// The program: reads its flags, and runs the job.
+pub fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    arguments.job.clone().run(arguments, liouville)
+}
+
+async fn liouville(cx: Context, arguments: Arguments) -> Result<()> {
+    let Arguments { upto, tasks, map, job } = arguments;
+    let cx = job.begin(cx)?;
+    let ranges = chunks(1..upto + 1, tasks as usize);
+    let mut run = MapRun::begin(&map, &cx).await?;
+    let start = Instant::now();
+    let total = job.progress.then(|| map.skeleton.tasks(&cx, ranges.len()));
+    let work = run.map(&cx, sum_liouville, ranges);
+    let sums = job.progress(&cx, total, work).await?;
+    let sum: i64 = sums.iter().sum();
+    let report = Report::gather(&cx, "liouville", (map.skeleton, &job), start, sum).await?;
+    run.finish(&report)?;
+    report.print(&job)
+}
+
+/// The sum of `λ` over the range, which is not empty and starts at 1 or later.
+fn sum_liouville(range: Range<u64>) -> i64 {
+    let primes = primes_up_to((range.end - 1).isqrt());
+    let mut products = vec![1; BLOCK.min((range.end - range.start) as usize)];
+    let starts = range.clone().step_by(BLOCK);
+    starts
+        .map(|start| {
+            let length = (range.end - start).min(BLOCK as u64) as usize;
+            let products = &mut products[..length];
+            sieve(start, products, &primes);
+            let liouville = |(n, product): (u64, &i64)| {
+                // At most one prime factor is missing: one greater than the square root.
+                let is_whole = product.unsigned_abs() == n;
+                if is_whole { product.signum() } else { -product.signum() }
+            };
+            (start..).zip(&*products).map(liouville).sum::<i64>()
+        })
+        .sum()
+}
+
+/// Computes for each number from `start` on the product of its prime factors among `primes`, each
+/// negated, so that the sign tells whether the number of factors is even.
+fn sieve(start: u64, products: &mut [i64], primes: &[u64]) {
+    products.fill(1);
+    let end = start + products.len() as u64;
+    for &prime in primes.iter().take_while(|prime| *prime * *prime < end) {
+        // Each power of the prime adds one factor to its multiples.
+        let mut power = prime;
+        while power < end {
+            let first = (start.next_multiple_of(power) - start) as usize;
+            for product in products.iter_mut().skip(first).step_by(power as usize) {
+                *product *= -(prime as i64);
+            }
+            power *= prime;
+        }
+    }
+}
+
+/// The sieve of Eratosthenes.
+fn primes_up_to(last: u64) -> Vec<u64> {
+    let mut is_composite = vec![false; last as usize + 1];
+    let mut primes = Vec::new();
+    for n in 2..=last {
+        if !is_composite[n as usize] {
+            primes.push(n);
+            is_composite
+                .iter_mut()
+                .skip((n * n) as usize)
+                .step_by(n as usize)
+                .for_each(|c| *c = true);
+        }
+    }
+    primes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By trial division.
+    fn liouville(mut n: u64) -> i64 {
+        let (mut sign, mut divisor) = (1, 2);
+        while n > 1 {
+            if n.is_multiple_of(divisor) {
+                n /= divisor;
+                sign = -sign;
+            } else {
+                divisor += 1;
+            }
+        }
+        sign
+    }
+
+    #[test]
+    fn it_agrees_with_trial_division() {
+        let mut sum = 0;
+        for n in 1..2000 {
+            assert_eq!(sum_liouville(n..n + 1), liouville(n), "{n}");
+            sum += liouville(n);
+            assert_eq!(sum_liouville(1..n + 1), sum, "{n}");
+        }
+    }
+
+    #[test]
+    fn blocks_join_correctly() {
+        let block = BLOCK as u64;
+        let whole = sum_liouville(1..3 * block + 7);
+        let cut = [1..block - 1, block - 1..2 * block + 1, 2 * block + 1..3 * block + 7];
+        assert_eq!(whole, cut.into_iter().map(sum_liouville).sum::<i64>());
+    }
+
+    #[test]
+    fn the_largest_numbers_are_sieved_correctly() {
+        // 999999999989 is the largest prime below 10^12.
+        assert_eq!(sum_liouville(999_999_999_989..999_999_999_990), -1);
+        assert_eq!(sum_liouville(UPTO_MAX..UPTO_MAX + 1), 1);
+        let square = 999_983_u64.pow(2);
+        assert_eq!(sum_liouville(square..square + 1), 1);
+    }
+}

@@ -1,0 +1,136 @@
+//! Merge sort of many numbers: each task gets megabytes of numbers and returns them sorted, and the
+//! root merges the results. Its speed depends on how fast data gets to a task and back.
+//!
+//! The arguments are arrays, which are sent without encoding. The results are structures, which are
+//! encoded.
+
+use crate::{JobFlags, MapFlags, MapRun, Report, TASKS_MAX, random};
+use clap::Parser;
+use clap::builder::RangedU64ValueParser;
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Instant;
+use ultramarine::prelude::*;
+use ultramarine::{Error, Result};
+
+/// Sort random numbers, and print a digest of the sorted sequence.
+#[derive(Clone, Parser)]
+#[command(version)]
+struct Arguments {
+    /// How many numbers to sort, of 8 bytes each.
+    #[arg(long, value_name = "N", default_value_t = 20_000_000, allow_negative_numbers = true)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=NUMBERS_MAX))]
+    numbers: usize,
+    /// The number of tasks.
+    #[arg(long, value_name = "K", default_value_t = 40, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
+    tasks: u32,
+    /// The seed of the random numbers.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    map: MapFlags,
+    #[command(flatten)]
+    job: JobFlags,
+}
+
+/// The largest `--numbers`. The root holds all of them twice.
+const NUMBERS_MAX: u64 = 1_000_000_000;
+
+/// The program: reads its flags, and runs the job.
+pub fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    arguments.job.clone().run(arguments, merge_sort)
+}
+
+async fn merge_sort(cx: Context, arguments: Arguments) -> Result<()> {
+    let Arguments { numbers, tasks, seed, map, job } = arguments;
+    let cx = job.begin(cx)?;
+    let mut random = random(seed);
+    let parts: Vec<Vec<u64>> = chunks(0..numbers as u64, tasks as usize)
+        .into_iter()
+        .map(|part| part.map(|_| random()).collect())
+        .collect();
+    let mut run = MapRun::begin(&map, &cx).await?;
+    let start = Instant::now();
+    let total = job.progress.then(|| map.skeleton.tasks(&cx, parts.len()));
+    let work = run.map(&cx, SortedRun::of, parts);
+    let runs = job.progress(&cx, total, work).await?;
+    let whole = |runs: &[SortedRun]| runs.iter().all(SortedRun::is_whole);
+    if !whole(&runs) || runs.iter().map(|run| run.numbers.len()).sum::<usize>() != numbers {
+        return Err(Error::other("some numbers are not what was sent"));
+    }
+    let digest = digest(merge(&runs)).cast_signed();
+    let report = Report::gather(&cx, "merge_sort", (map.skeleton, &job), start, digest).await?;
+    run.finish(&report)?;
+    report.print(&job)
+}
+
+/// Sorted numbers.
+#[derive(Serialize, Deserialize)]
+struct SortedRun {
+    numbers: Vec<u64>,
+    digest: u64,
+}
+
+impl SortedRun {
+    fn of(mut numbers: Vec<u64>) -> SortedRun {
+        numbers.sort_unstable();
+        let digest = digest(numbers.iter().copied());
+        SortedRun { numbers, digest }
+    }
+
+    /// Whether it arrived unchanged.
+    fn is_whole(&self) -> bool {
+        self.digest == digest(self.numbers.iter().copied()) && self.numbers.is_sorted()
+    }
+}
+
+/// The numbers of all runs, in order.
+fn merge(runs: &[SortedRun]) -> impl Iterator<Item = u64> {
+    let mut rests: Vec<_> = runs.iter().map(|run| run.numbers.iter().copied()).collect();
+    let firsts = rests.iter_mut().enumerate();
+    let mut heads: BinaryHeap<_> =
+        firsts.filter_map(|(run, rest)| Some(Reverse((rest.next()?, run)))).collect();
+    std::iter::from_fn(move || {
+        let mut head = heads.peek_mut()?;
+        let Reverse((number, run)) = *head;
+        match rests[run].next() {
+            Some(next) => *head = Reverse((next, run)),
+            None => drop(std::collections::binary_heap::PeekMut::pop(head)),
+        }
+        Some(number)
+    })
+}
+
+/// A digest of the numbers and their order.
+fn digest(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, |digest, number| (digest.rotate_left(5) ^ number).wrapping_mul(MULTIPLIER))
+}
+
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merging_is_sorting() {
+        let mut random = random(7);
+        let parts: Vec<Vec<u64>> =
+            (0..9).map(|n| (0..n * 10).map(|_| random()).collect()).collect();
+        let mut all = parts.concat();
+        all.sort_unstable();
+        let runs: Vec<SortedRun> = parts.into_iter().map(SortedRun::of).collect();
+        assert!(merge(&runs).eq(all));
+    }
+
+    #[test]
+    fn a_change_is_seen() {
+        let mut run = SortedRun::of((0..1000).rev().collect());
+        assert!(run.is_whole());
+        run.numbers[500] += 1;
+        assert!(!run.is_whole());
+    }
+}

@@ -1,0 +1,167 @@
+//! Counts the ways to place N queens on an N × N board so that none attacks another. A divide and
+//! conquer over the rows (HdpH-RS §6.5.3): a board with queens in its first rows is divided into
+//! the boards that also have a queen in the next row.
+//!
+//! The parts differ much in size, and their number is unknown in advance. A board is a problem as
+//! long as fewer rows than the threshold have queens. On a board of 14 with a threshold of 5 there
+//! are 65,235 problems: the whole and the 65,234 tasks of the paper. 54,068 of them are not divided
+//! further and take a few microseconds each. The first part of a problem is solved together with
+//! it, so the report counts about 54,060 tasks.
+
+use crate::{DivideSkeleton, JobFlags, JournalFlags, Report, Solvers, name_of};
+use clap::Parser;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+use ultramarine::Result;
+use ultramarine::prelude::*;
+
+/// Count the ways to place N queens so that none attacks another.
+#[derive(Clone, Parser)]
+#[command(version)]
+struct Arguments {
+    /// The number of queens, and of rows and columns of the board. Above 17 it takes long.
+    #[arg(long, value_name = "N", default_value_t = 13, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=20))]
+    board: u32,
+    /// Divide the boards of the first T rows into a task for each placement. 0 makes one task in
+    /// all.
+    #[arg(long, value_name = "T", default_value_t = 5, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..))]
+    threshold: u32,
+    /// How the work is spread over the PEs.
+    #[arg(long, value_enum, default_value_t = DivideSkeleton::ParDivideAndConquer)]
+    skeleton: DivideSkeleton,
+    #[command(flatten)]
+    journal: JournalFlags,
+    #[command(flatten)]
+    job: JobFlags,
+}
+
+/// Boards with at most this number of queens are placed on any PE: 170 boards of size 14. Boards
+/// with one more queen are placed near their parent, and all others stay on its PE. So a PE that
+/// dies loses few boards, and those placed by them.
+const ROWS_PLACED: u32 = 2;
+
+/// Boards with at least this number of rows left are worth a message to any PE: counting takes
+/// about a tenth of a millisecond.
+const ROWS_FAR: u32 = 11;
+
+/// A board whose first rows have queens. A column is a bit.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Board {
+    size: u32,
+    /// The number of rows that are divided into problems, at most the size.
+    threshold: u32,
+    /// The number of rows that have queens.
+    row: u32,
+    /// The squares of the next row that are attacked along columns and both diagonals.
+    columns: u32,
+    falling: u32,
+    rising: u32,
+}
+
+impl Board {
+    fn empty(size: u32, threshold: u32) -> Board {
+        let threshold = threshold.min(size);
+        Board { size, threshold, row: 0, columns: 0, falling: 0, rising: 0 }
+    }
+
+    fn is_trivial(&self) -> bool {
+        self.row >= self.threshold
+    }
+
+    /// The boards with one more queen, beginning at the right.
+    fn placements(self) -> impl Iterator<Item = Board> {
+        let mut free = !(self.columns | self.falling | self.rising) & ((1 << self.size) - 1);
+        std::iter::from_fn(move || {
+            let queen = free & free.wrapping_neg();
+            free ^= queen;
+            (queen != 0).then(|| Board {
+                row: self.row + 1,
+                columns: self.columns | queen,
+                falling: (self.falling | queen) << 1,
+                rising: (self.rising | queen) >> 1,
+                ..self
+            })
+        })
+    }
+
+    fn stolen_within(&self) -> Distance {
+        if self.size - self.row >= ROWS_FAR { Distance::ONE } else { Distance::ONE.half() }
+    }
+
+    fn placed_within(&self) -> Distance {
+        match self.row {
+            0..=ROWS_PLACED => Distance::ONE,
+            row if row == ROWS_PLACED + 1 => Distance::ONE.half(),
+            _ => Distance::ZERO,
+        }
+    }
+}
+
+/// Counts the ways to place queens in the remaining rows.
+fn count(board: Board) -> u64 {
+    if board.row == board.size { 1 } else { board.placements().map(count).sum() }
+}
+
+fn with_rayon(board: Board) -> u64 {
+    if board.is_trivial() {
+        return count(board);
+    }
+    board.placements().collect::<Vec<_>>().into_par_iter().map(with_rayon).sum()
+}
+
+/// The program: reads its flags, and runs the job.
+pub fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    arguments.job.clone().run(arguments, queens)
+}
+
+async fn queens(cx: Context, arguments: Arguments) -> Result<()> {
+    let Arguments { board, threshold, skeleton, journal, job } = arguments;
+    let cx = job.begin(cx)?;
+    let solvers = Solvers {
+        algorithm: DivideAndConquer::new(
+            Board::is_trivial,
+            count,
+            |board: &Board| board.placements().collect::<Vec<_>>(),
+            |_, counts| counts.into_iter().sum(),
+        ),
+        stolen_within: Board::stolen_within,
+        placed_within: Board::placed_within,
+        rayon: with_rayon,
+        sequential: count,
+    };
+    let start = Instant::now();
+    let work = skeleton.conquer(&cx, &journal, solvers, Board::empty(board, threshold));
+    let result = job.progress(&cx, None, work).await?;
+    Report::gather(&cx, "queens", (name_of(&skeleton), &job), start, result).await?.print(&job)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OEIS A000170.
+    #[test]
+    fn every_threshold_gives_the_known_numbers() {
+        for (size, expected) in (1..).zip([1, 0, 0, 2, 10, 4, 40, 92, 352, 724]) {
+            for threshold in 0..size + 2 {
+                assert_eq!(with_rayon(Board::empty(size, threshold)), expected, "{size}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_board_of_14_has_the_problems_of_the_paper() {
+        let mut boards = vec![Board::empty(14, 5)];
+        let mut problems = 0;
+        while !boards.is_empty() {
+            problems += boards.len();
+            boards.retain(|board| !board.is_trivial());
+            boards = boards.into_iter().flat_map(Board::placements).collect();
+        }
+        assert_eq!(problems, 65_235);
+    }
+}

@@ -1,0 +1,121 @@
+//! Unbalanced Tree Search: counts the nodes of a tree that cannot be divided evenly in advance
+//! (Olivier, Huan, Liu, Prins, Dinan, Sadayappan, Tseng: UTS, an unbalanced tree search benchmark,
+//! LCPC 2006).
+//!
+//! A benchmark of load balancing: a subtree may be a leaf or millions of nodes, and a visit costs
+//! one SHA-1, a tenth of a microsecond. Flags and trees are those of the reference program, so its
+//! sample trees have the published flags (T1: `-t1 -a3 -d10 -b4 -r19`).
+
+use crate::{JobFlags, JournalFlags, Report, splitting};
+use clap::{Parser, ValueEnum};
+use rayon::iter::{ParallelIterator, walk_tree_postfix};
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+use ultramarine::Result;
+use ultramarine::prelude::*;
+use ultramarine_uts::{Node, Uts};
+
+/// Count the nodes of an unbalanced tree.
+#[derive(Clone, Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(flatten)]
+    tree: Uts,
+    /// How the work is spread over the PEs.
+    #[arg(long, value_enum, default_value_t = Skeleton::ParEnumerate)]
+    skeleton: Skeleton,
+    /// When a task splits off tasks for others: `steal-driven` (when no task is left to steal),
+    /// `depth:N` (a task for each node down to depth N) or `budget:N` (after each N nodes).
+    #[arg(long, default_value = "steal-driven", value_parser = splitting)]
+    splitting: Splitting,
+    #[command(flatten)]
+    journal: JournalFlags,
+    #[command(flatten)]
+    job: JobFlags,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Skeleton {
+    /// Tasks that any PE may steal.
+    ParEnumerate,
+    /// The threads of the root only, by rayon.
+    Rayon,
+    /// One thread of the root, node after node.
+    Sequential,
+}
+
+/// The counts of the visited part of a tree.
+#[derive(Default, Serialize, Deserialize)]
+struct TreeCounts {
+    nodes: u64,
+    leaves: u64,
+    /// The greatest depth.
+    depth: u32,
+}
+
+impl TreeCounts {
+    #[inline]
+    fn visit(&mut self, node: &Node) {
+        self.nodes += 1;
+        self.leaves += u64::from(node.children == 0);
+        self.depth = self.depth.max(node.depth);
+    }
+
+    fn add(&mut self, other: &TreeCounts) {
+        self.nodes += other.nodes;
+        self.leaves += other.leaves;
+        self.depth = self.depth.max(other.depth);
+    }
+}
+
+/// The program: reads its flags, and runs the job.
+pub fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    arguments.job.clone().run(arguments, uts)
+}
+
+async fn uts(cx: Context, arguments: Arguments) -> Result<()> {
+    let Arguments { tree, skeleton, splitting, journal, job } = arguments;
+    if !matches!(skeleton, Skeleton::ParEnumerate) {
+        journal.refuse_for(&skeleton)?;
+    }
+    let cx = job.begin(cx)?;
+    let start = Instant::now();
+    let found = match skeleton {
+        Skeleton::ParEnumerate => {
+            let visit = |_: &Uts, node: &Node, found: &mut TreeCounts| found.visit(node);
+            let merge = |found: &mut TreeCounts, other: TreeCounts| found.add(&other);
+            let root = tree.root();
+            let work = journal.search(&cx, enumerate(splitting, visit, merge, tree, root));
+            job.progress(&cx, None, work).await?
+        }
+        Skeleton::Rayon => by_rayon(&tree),
+        Skeleton::Sequential => sequential(&tree),
+    };
+    let value = skeleton.to_possible_value();
+    let skeleton = value.as_ref().map_or("", |value| value.get_name());
+    let report = Report::gather(&cx, "uts", (skeleton, &job), start, found.nodes).await?;
+    report.with("depth", found.depth).with("leaves", found.leaves).print(&job)
+}
+
+fn by_rayon(tree: &Uts) -> TreeCounts {
+    let visit = |mut found: TreeCounts, node: Node| {
+        found.visit(&node);
+        found
+    };
+    let merge = |mut found: TreeCounts, other: TreeCounts| {
+        found.add(&other);
+        found
+    };
+    let nodes = walk_tree_postfix(tree.root(), |node| tree.grow(*node));
+    nodes.fold(TreeCounts::default, visit).reduce(TreeCounts::default, merge)
+}
+
+fn sequential(tree: &Uts) -> TreeCounts {
+    let (mut found, mut left) = (TreeCounts::default(), vec![tree.root()]);
+    while let Some(node) = left.pop() {
+        found.visit(&node);
+        left.extend(tree.grow(node));
+    }
+    found
+}
