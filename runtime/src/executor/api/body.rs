@@ -4,9 +4,8 @@ use super::context::Context;
 use crate::code::Stateless;
 use crate::error::TaskError;
 use crate::executor::pe::processor::Processor;
-use crate::executor::task::body::{Body, CatchPanic, EndGuard, Run};
+use crate::executor::task::body::{Begins, Body, Run, Running};
 use crate::executor::task::caught::caught;
-use crate::executor::task::origin::Origin;
 use crate::executor::task::portable::Portable;
 use std::sync::Arc;
 
@@ -28,27 +27,20 @@ where
         std::any::type_name::<F>()
     }
 
-    fn run<D>(
+    fn run(
         self,
         pe: &Arc<Processor>,
         argument: A,
-        begins: impl FnOnce() -> (Origin, D),
-    ) -> Run<T::Output>
-    where
-        D: FnOnce(Result<T::Output, TaskError>) + Send + 'static,
-    {
-        let (origin, done) = begins();
-        let end = EndGuard::new(done);
+        begins: Begins<'_, Processor, T::Output>,
+    ) -> Run<T::Output> {
+        let (origin, end) = begins();
         let cx = Context::of(pe, origin);
         match caught(|| (self.0)(cx, argument)) {
             Err(message) => {
                 end.end_with(Err(TaskError::Panicked { pe: pe.me(), message }));
                 Run::Ended
             }
-            Ok(future) => {
-                let future = CatchPanic::new(pe.me(), future);
-                Run::of(pe.run_async_here(async move { end.end_with(future.await) }))
-            }
+            Ok(future) => Run::of(pe.run_async_here(Running::new(pe.me(), future, end))),
         }
     }
 }

@@ -3,7 +3,6 @@
 use crate::error::TaskError;
 use crate::executor::pe::processor::Processor;
 use crate::executor::pe::spawn::Destination;
-use crate::executor::task::body::Body;
 use crate::executor::task::caught::discard;
 use crate::executor::task::future::Future;
 use crate::executor::task::local::Local;
@@ -11,6 +10,7 @@ use crate::executor::task::origin::Origin;
 use crate::executor::task::portable::Portable;
 use crate::executor::task::site::Site;
 use crate::executor::task::start::TakeBack;
+use crate::executor::task::task_code::Function;
 use std::sync::Arc;
 use ultramarine_topology::{Distance, Pe};
 
@@ -124,18 +124,18 @@ impl<A, R> std::fmt::Debug for Fork<'_, A, R> {
 }
 
 impl Processor {
-    pub(crate) fn fork<B, A>(
+    pub(crate) fn fork<A, R>(
         self: &Arc<Self>,
         parent: Origin,
         radius: Distance,
-        body: B,
+        function: &'static dyn Function<Processor, A, R>,
         argument: A,
-    ) -> Fork<'_, A, B::Output>
+    ) -> Fork<'_, A, R>
     where
-        B: Body<Processor, A>,
         A: Portable,
+        R: Portable,
     {
-        let task = Arc::new(Local::new(body, parent, radius, argument).into_fork());
+        let task = Arc::new(Local::new(function, parent, radius, argument).into_fork());
         let shelf = self.queues.radii.shelf(radius);
         let is_queued =
             !self.is_orphaned(parent.home) && self.queues.push_fork(shelf, task.clone());

@@ -7,6 +7,7 @@ use crate::code::Stateless;
 use crate::executor::task::body::Plain;
 use crate::executor::task::future::Future;
 use crate::executor::task::portable::Portable;
+use crate::executor::task::task_code::function;
 use ultramarine_topology::{Distance, Pe};
 
 impl Context {
@@ -25,7 +26,7 @@ impl Context {
         T::Output: Portable,
     {
         const { F::CHECKED };
-        self.pe.spawn(self.origin, radius, Async(f), argument)
+        self.pe.spawn(self.origin, radius, function(Async(f)), argument)
     }
 
     /// [Spawns](Self::spawn) a task whose function only computes: it gets no context and awaits
@@ -37,7 +38,7 @@ impl Context {
         R: Portable,
     {
         const { F::CHECKED };
-        self.pe.spawn(self.origin, radius, Plain(f), argument)
+        self.pe.spawn(self.origin, radius, function(Plain(f)), argument)
     }
 
     /// [Spawns](Self::spawn) a task that the caller means to [take back](Fork::take_back) and do
@@ -50,7 +51,7 @@ impl Context {
         T::Output: Portable,
     {
         const { F::CHECKED };
-        self.pe.fork(self.origin, radius, Async(f), argument)
+        self.pe.fork(self.origin, radius, function(Async(f)), argument)
     }
 
     /// Places a task on a PE, which runs it before all tasks that it could steal (`spawnAt` in
@@ -65,7 +66,7 @@ impl Context {
         T::Output: Portable,
     {
         const { F::CHECKED };
-        self.pe.spawn_at(self.origin, pe, Async(f), argument)
+        self.pe.spawn_at(self.origin, pe, function(Async(f)), argument)
     }
 
     /// Has a PE run a short task before all others, also while its workers are inside long ones:
@@ -80,6 +81,6 @@ impl Context {
         T::Output: Portable,
     {
         const { F::CHECKED };
-        self.pe.ask(pe, Async(f), argument)
+        self.pe.ask(pe, function(Async(f)), argument)
     }
 }

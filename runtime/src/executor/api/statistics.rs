@@ -4,6 +4,7 @@ use super::body::Async;
 use super::context::Context;
 use crate::error::TaskError;
 use crate::executor::task::future::Future;
+use crate::executor::task::task_code::function;
 use crate::protocol::Statistics;
 use std::ops::Range;
 use std::pin::Pin;
@@ -54,7 +55,7 @@ impl Asked {
         let first = pes.clone().find(|pe| !cx.is_dead(Pe::new(*pe)))?;
         // Before all tasks, since these may be long.
         let count = Async(async |cx: Context, pes| gather_statistics(cx, pes).await);
-        let answer = cx.pe.ask(Pe::new(first), count, first..pes.end);
+        let answer = cx.pe.ask(Pe::new(first), function(count), first..pes.end);
         Some(Asked { others: first + 1..pes.end, answer })
     }
 }

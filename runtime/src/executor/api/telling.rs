@@ -7,15 +7,15 @@ use crate::code::Stateless;
 use crate::error::TaskError;
 use crate::executor::engine::site::Outgoing;
 use crate::executor::pe::processor::Processor;
-use crate::executor::task::body::{Body, Run};
+use crate::executor::task::body::{Begins, Body, Run};
 use crate::executor::task::local::pack_task;
-use crate::executor::task::origin::Origin;
+
 use crate::executor::task::packing::{
     PackError, PackLimits, ValueLabel, codec, pack, refuse_handles, within,
 };
 use crate::executor::task::portable::Portable;
 use crate::executor::task::start::Effort;
-use crate::executor::task::task_code::TaskCode;
+use crate::executor::task::task_code::{Function, function};
 use crate::protocol::Message;
 use crate::protocol::message::{Bytes, SmallBytes};
 use crate::wire;
@@ -25,17 +25,18 @@ use std::sync::Arc;
 use ultramarine_topology::Pe;
 
 impl Processor {
-    pub(crate) fn tell<B, A>(&self, pes: Range<u32>, body: B, argument: A) -> Result<(), TaskError>
-    where
-        B: Body<Processor, A, Output = ()>,
-        A: Portable,
-    {
+    pub(crate) fn tell<A: Portable>(
+        &self,
+        pes: Range<u32>,
+        function: &'static dyn Function<Processor, A, ()>,
+        argument: A,
+    ) -> Result<(), TaskError> {
         if self.is_ending() {
             return Err(TaskError::ShuttingDown);
         }
-        match pack_task(TaskCode::new(body), argument, self, Effort::Full) {
+        match pack_task(function, argument, self, Effort::Full) {
             Ok(body) => {
-                refuse_handles::<A>(ValueLabel::argument_of(B::name()))?;
+                refuse_handles::<A>(ValueLabel::argument_of(function.name()()))?;
                 self.send_later(Outgoing::Tell(pes, body));
             }
             Err(PackError::Failed(error)) => return Err(error),
@@ -90,7 +91,7 @@ impl Context {
         T: std::future::Future<Output = ()> + Send + 'static,
     {
         const { F::CHECKED };
-        self.pe.tell(self.just(pe)?, Async(f), argument)
+        self.pe.tell(self.just(pe)?, function(Async(f)), argument)
     }
 
     /// [Tells](Self::tell) a PE something, and gives it a value. A `Vec` of numbers travels from
@@ -115,7 +116,7 @@ impl Context {
         T: std::future::Future<Output = ()> + Send + 'static,
     {
         const { F::CHECKED };
-        self.pe.tell(self.just(pe)?, AsyncWith(f), WithValue(argument, Ok(value)))
+        self.pe.tell(self.just(pe)?, function(AsyncWith(f)), WithValue(argument, Ok(value)))
     }
 
     /// [Tells](Self::tell_all) all living PEs something, and [gives](Self::tell_with) them a value.
@@ -136,7 +137,7 @@ impl Context {
         T: std::future::Future<Output = ()> + Send + 'static,
     {
         const { F::CHECKED };
-        self.pe.tell(0..self.pes(), AsyncWith(f), WithValue(argument, Ok(value)))
+        self.pe.tell(0..self.pes(), function(AsyncWith(f)), WithValue(argument, Ok(value)))
     }
 
     /// The range of one PE.
@@ -162,7 +163,7 @@ impl Context {
         T: std::future::Future<Output = ()> + Send + 'static,
     {
         const { F::CHECKED };
-        self.pe.tell(0..self.pes(), Async(f), argument)
+        self.pe.tell(0..self.pes(), function(Async(f)), argument)
     }
 }
 
@@ -232,15 +233,12 @@ where
         Ok(WithValue(argument, value))
     }
 
-    fn run<D>(
+    fn run(
         self,
         pe: &Arc<Processor>,
         argument: WithValue<A, V>,
-        begins: impl FnOnce() -> (Origin, D),
-    ) -> Run<()>
-    where
-        D: FnOnce(Result<(), TaskError>) + Send + 'static,
-    {
+        begins: Begins<'_, Processor, ()>,
+    ) -> Run<()> {
         let f = move |cx: Context, WithValue(argument, value): WithValue<A, V>| {
             (self.0)(cx, argument, value)
         };

@@ -4,32 +4,32 @@ use super::deferred::Deferred;
 use super::processor::Processor;
 use super::spawn::Destination;
 use crate::error::TaskError;
-use crate::executor::task::body::Body;
 use crate::executor::task::future::Future;
 use crate::executor::task::local::Local;
 use crate::executor::task::origin::Origin;
 use crate::executor::task::portable::Portable;
 use crate::executor::task::site::Site;
 use crate::executor::task::start::TakeBack;
+use crate::executor::task::task_code::Function;
 use std::sync::Arc;
 use ultramarine_topology::{Distance, Pe};
 
 impl Processor {
-    pub(crate) fn spawn<B, A>(
+    pub(crate) fn spawn<A, R>(
         self: &Arc<Self>,
         parent: Origin,
         radius: Distance,
-        body: B,
+        function: &'static dyn Function<Processor, A, R>,
         argument: A,
-    ) -> Future<B::Output>
+    ) -> Future<R>
     where
-        B: Body<Processor, A>,
         A: Portable,
+        R: Portable,
     {
         if self.is_ending() {
             return Future::failed(TaskError::ShuttingDown);
         }
-        let task = Local::new(body, parent, radius, argument);
+        let task = Local::new(function, parent, radius, argument);
         self.submit(
             parent.home,
             Destination::Shelf(self.queues.radii.shelf(radius)),
@@ -37,16 +37,16 @@ impl Processor {
         )
     }
 
-    pub(crate) fn spawn_at<B, A>(
+    pub(crate) fn spawn_at<A, R>(
         self: &Arc<Self>,
         parent: Origin,
         pe: Pe,
-        body: B,
+        function: &'static dyn Function<Processor, A, R>,
         argument: A,
-    ) -> Future<B::Output>
+    ) -> Future<R>
     where
-        B: Body<Processor, A>,
         A: Portable,
+        R: Portable,
     {
         let pes = self.topology.pes();
         if pe.number() >= pes {
@@ -55,15 +55,20 @@ impl Processor {
         if self.is_ending() {
             return Future::failed(TaskError::ShuttingDown);
         }
-        let task = Local::new(body, parent, Distance::ZERO, argument);
+        let task = Local::new(function, parent, Distance::ZERO, argument);
         self.submit(parent.home, Destination::On(pe), Arc::new(task))
     }
 
     /// Has a PE run a task of the runtime before all others. The task is lost if that PE dies.
-    pub(crate) fn ask<B, A>(self: &Arc<Self>, pe: Pe, body: B, argument: A) -> Future<B::Output>
+    pub(crate) fn ask<A, R>(
+        self: &Arc<Self>,
+        pe: Pe,
+        function: &'static dyn Function<Processor, A, R>,
+        argument: A,
+    ) -> Future<R>
     where
-        B: Body<Processor, A>,
         A: Portable,
+        R: Portable,
     {
         let pes = self.topology.pes();
         if pe.number() >= pes {
@@ -72,7 +77,7 @@ impl Processor {
         if self.is_ending() {
             return Future::failed(TaskError::ShuttingDown);
         }
-        let task = Local::new(body, self.own_origin(), Distance::ZERO, argument);
+        let task = Local::new(function, self.own_origin(), Distance::ZERO, argument);
         self.submit(self.me(), Destination::First(pe), Arc::new(task))
     }
 

@@ -3,13 +3,14 @@
 
 use super::activity::enter_function;
 use super::body::{Body, Run};
+use super::end::End;
 use super::guest::Guest;
 use super::origin::Origin;
 use super::packing::pack_result;
 use super::portable::Portable;
 use super::site::Site;
 use super::start::{Effort, Packed, Start, Waiting};
-use super::task_code::TaskCode;
+use super::task_code::{Function, TaskCode};
 use super::travel::{DelayedStart, attach_handles, delay_start, take_delayed};
 use crate::array::Array;
 use crate::code::{Arrive, Code, CodeError, CodeRef};
@@ -30,67 +31,38 @@ pub(crate) struct Arrival<S> {
 
 impl<S: Site, B: Body<S, A>, A: Portable> Arrive<Arrival<S>> for TaskCode<B, A> {
     fn arrive(self, arrival: Arrival<S>, argument: &[u8]) {
-        let Arrival { site: pe, task, is_supervised, array } = arrival;
-        enter_function(Some(B::name));
-        let unpacked = B::unpack(argument, array);
-        match (unpacked, attach_handles(&pe)) {
-            (Ok(argument), None) => self.begin(&pe, task, is_supervised, argument),
-            (Ok(argument), Some(pending)) => {
-                delay_start(DelayedStart { pending, argument: Box::new(argument) });
-            }
-            (Err(error), _) => cannot_begin(&*pe, B::name(), task, error),
-        }
+        arrive(&self, arrival, argument);
     }
 }
 
-impl<B, A: Portable> TaskCode<B, A> {
-    /// Runs a task from another PE, or the function of a message.
-    fn begin<S>(self, pe: &Arc<S>, task: Option<TaskId>, is_supervised: bool, argument: A)
-    where
-        S: Site,
-        B: Body<S, A>,
-    {
-        match task {
-            Some(task) => self.begin_task(pe, task, is_supervised, argument),
-            None => self.begin_message(pe, is_supervised, argument),
+/// Starts a task from another PE, or the function of a message; later, if it must wait for values.
+fn arrive<S: Site, A: Portable, R: Portable>(
+    function: &dyn Function<S, A, R>,
+    arrival: Arrival<S>,
+    argument: &[u8],
+) {
+    let Arrival { site: pe, task, is_supervised, array } = arrival;
+    let name = function.name();
+    enter_function(Some(name));
+    let argument = match (function.unpack(argument, array), attach_handles(&pe)) {
+        (Ok(argument), None) => argument,
+        (Ok(argument), Some(pending)) => {
+            return delay_start(DelayedStart { pending, argument: Box::new(argument) });
         }
-    }
-
-    fn begin_task<S>(self, pe: &Arc<S>, task: TaskId, is_supervised: bool, argument: A)
-    where
-        S: Site,
-        B: Body<S, A>,
-    {
-        let begins = || {
-            let here = pe.clone();
-            let done = move |result| end_guest(&*here, B::name(), task, result);
-            (Origin { task, home: task.home, is_supervised }, done)
+        (Err(error), _) => return cannot_begin(&*pe, name(), task, error),
+    };
+    let begins = || {
+        let origin = match task {
+            Some(task) => Origin { task, home: task.home, is_supervised },
+            None => Origin { is_supervised, ..pe.own_origin() },
         };
-        match self.0.run(pe, argument, begins) {
-            Run::Computed(result) => end_guest(&**pe, B::name(), task, result),
-            Run::Ended => {}
-            Run::Waits(running) => pe.keep_guest(task, running),
-        }
-    }
-
-    fn begin_message<S>(self, pe: &Arc<S>, is_supervised: bool, argument: A)
-    where
-        S: Site,
-        B: Body<S, A>,
-    {
-        let ends = |pe: &S, result: Result<_, _>| {
-            result.err().iter().for_each(|error| message_failed(pe, B::name(), error));
-        };
-        let begins = || {
-            let here = pe.clone();
-            let origin = Origin { is_supervised, ..pe.own_origin() };
-            (origin, move |result| ends(&here, result))
-        };
-        match self.0.run(pe, argument, begins) {
-            Run::Computed(result) => ends(pe, result),
-            Run::Ended => {}
-            Run::Waits(running) => running.detach(),
-        }
+        (origin, End::away(&pe, name, task))
+    };
+    match (function.run(&pe, argument, &begins), task) {
+        (Run::Computed(result), _) => End::away(&pe, name, task).end_with(result),
+        (Run::Ended, _) => {}
+        (Run::Waits(running), Some(task)) => pe.keep_guest(task, running),
+        (Run::Waits(running), None) => running.detach(),
     }
 }
 
@@ -160,7 +132,7 @@ fn enter<S: Site>(
 }
 
 /// Reports the end of a guest to its home, unless the home has died or cancelled it.
-fn end_guest<S: Site, R: Portable>(
+pub(crate) fn end_guest<S: Site, R: Portable>(
     site: &S,
     name: &'static str,
     task: TaskId,
@@ -195,7 +167,7 @@ pub(crate) fn report<S: Site>(site: &S, task: TaskId, outcome: Outcome) {
 
 /// Ends the job because a message failed: no future can end with the error, and the job would go on
 /// as if the message had been handled.
-fn message_failed<S: Site>(site: &S, function: &str, error: &TaskError) {
+pub(crate) fn message_failed<S: Site>(site: &S, function: &str, error: &TaskError) {
     let reason = format!("a message for it failed ({function}): {error}");
     site.send(site.root(), Message::Failed { reason });
 }

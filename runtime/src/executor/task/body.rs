@@ -2,6 +2,7 @@
 
 use super::activity::enter_function;
 use super::caught::{caught, discard_with};
+use super::end::End;
 use super::future::stopping;
 use super::origin::Origin;
 use super::packing::{PackError, PackLimits, ValueLabel, pack, unpack};
@@ -12,7 +13,6 @@ use crate::code::Stateless;
 use crate::error::TaskError;
 use crate::protocol::message::{Bytes, SmallBytes};
 use async_task::Task;
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -46,23 +46,23 @@ pub(crate) trait Body<S: Site, A>: Stateless {
     }
 
     /// Runs the task on this thread, which must be one that runs tasks. A function that may wait
-    /// first calls `begins`, which says whose task it is and gives the callback for its result.
-    /// That is called before this returns, or later on any worker of this PE.
-    fn run<D>(
+    /// first calls `begins`.
+    fn run(
         self,
         pe: &Arc<S>,
         argument: A,
-        begins: impl FnOnce() -> (Origin, D),
-    ) -> Run<Self::Output>
-    where
-        D: FnOnce(Result<Self::Output, TaskError>) + Send + 'static;
+        begins: Begins<'_, S, Self::Output>,
+    ) -> Run<Self::Output>;
 }
+
+/// Says whose task it is that begins, and where its result goes. Called once at the most.
+pub(crate) type Begins<'a, S, R> = &'a dyn Fn() -> (Origin, End<S, R>);
 
 /// How far a task got when it was run.
 pub(crate) enum Run<R> {
     /// The function only computed; this is its result.
     Computed(Result<R, TaskError>),
-    /// The function might have waited, but has ended; the callback has had the result.
+    /// The function might have waited, but has ended; its [`End`] has had the result.
     Ended,
     /// It waits for something. Dropping this stops it.
     Waits(Task<()>),
@@ -93,36 +93,9 @@ where
         std::any::type_name::<F>()
     }
 
-    fn run<D>(self, pe: &Arc<S>, argument: A, _: impl FnOnce() -> (Origin, D)) -> Run<R> {
+    fn run(self, pe: &Arc<S>, argument: A, _: Begins<'_, S, R>) -> Run<R> {
         let result = caught(|| (self.0)(argument));
         Run::Computed(result.map_err(|message| TaskError::Panicked { pe: pe.me(), message }))
-    }
-}
-
-/// Ends a task that is dropped before its end: with [`TaskError::ShuttingDown`]. The job is ending,
-/// or the task is not wanted any more.
-pub(crate) struct EndGuard<R, D: FnOnce(Result<R, TaskError>)> {
-    done: Option<D>,
-    result: PhantomData<fn(R)>,
-}
-
-impl<R, D: FnOnce(Result<R, TaskError>)> EndGuard<R, D> {
-    pub(crate) fn new(done: D) -> Self {
-        EndGuard { done: Some(done), result: PhantomData }
-    }
-
-    pub(crate) fn end_with(mut self, result: Result<R, TaskError>) {
-        if let Some(done) = self.done.take() {
-            done(result);
-        }
-    }
-}
-
-impl<R, D: FnOnce(Result<R, TaskError>)> Drop for EndGuard<R, D> {
-    fn drop(&mut self) {
-        if let Some(done) = self.done.take() {
-            done(Err(TaskError::ShuttingDown));
-        }
     }
 }
 
@@ -180,5 +153,39 @@ impl<T: std::future::Future> std::future::Future for CatchPanic<T> {
         };
         discard_with(|| this.future.set(None));
         Poll::Ready(result)
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// A function that may wait, on its way to its end.
+    pub(crate) struct Running<S: Site, T>
+    where
+        T: std::future::Future,
+        T::Output: Portable,
+    {
+        // Dropped before `end`: first the futures inside it are aborted, then its own ends.
+        #[pin]
+        future: CatchPanic<T>,
+        // `None` once it has ended.
+        end: Option<End<S, T::Output>>,
+    }
+}
+
+impl<S: Site, T: std::future::Future<Output: Portable>> Running<S, T> {
+    pub(crate) fn new(pe: Pe, future: T, end: End<S, T::Output>) -> Self {
+        Running { future: CatchPanic::new(pe, future), end: Some(end) }
+    }
+}
+
+impl<S: Site, T: std::future::Future<Output: Portable>> std::future::Future for Running<S, T> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<()> {
+        let this = self.project();
+        let result = std::task::ready!(this.future.poll(cx));
+        if let Some(end) = this.end.take() {
+            end.end_with(result);
+        }
+        Poll::Ready(())
     }
 }

@@ -12,11 +12,15 @@ const PANIC_MESSAGE_BYTES_MAX: usize = 2000;
 
 /// Runs user code. A panic becomes its message.
 pub(crate) fn caught<T>(code: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(code)).map_err(|payload| {
-        let message = message(payload.as_ref());
-        discard(payload);
-        message
-    })
+    catch_unwind(AssertUnwindSafe(code)).map_err(into_message)
+}
+
+// Not inlined, nor is `forget_panic`: there are hundreds of callers.
+#[cold]
+fn into_message(payload: Box<dyn Any + Send>) -> String {
+    let message = message(payload.as_ref());
+    discard(payload);
+    message
 }
 
 /// Drops a value of a user's type.
@@ -27,15 +31,20 @@ pub(crate) fn discard<T>(value: T) {
 /// Runs code that drops values of users' types.
 pub(crate) fn discard_with(code: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(code)) {
-        // The payload is nearly always text. If it is not, its drop may panic as well, and so on
-        // without end.
-        if payload.is::<&str>() || payload.is::<String>() {
-            drop(payload);
-        } else {
-            std::mem::forget(payload);
-        }
-        tracing::error!("a value panicked when it was dropped");
+        forget_panic(payload);
     }
+}
+
+#[cold]
+fn forget_panic(payload: Box<dyn Any + Send>) {
+    // The payload is nearly always text. If it is not, its drop may panic as well, and so on
+    // without end.
+    if payload.is::<&str>() || payload.is::<String>() {
+        drop(payload);
+    } else {
+        std::mem::forget(payload);
+    }
+    tracing::error!("a value panicked when it was dropped");
 }
 
 /// The message in a panic's payload.

@@ -5,20 +5,20 @@
 //! is bytes already.) Then its future is entered into the engine's table, where the result will
 //! look for it. At the thief the task is a [guest](super::arrival).
 
-use super::arrival::Arrival;
-use super::body::{Body, Run};
+use super::body::Run;
 use super::cancel::{Batch, Mark, new_task};
 use super::caught::{discard, discard_with};
+use super::end::{End, Settle};
 use super::future::Promise;
 use super::origin::Origin;
 use super::packing::{PackError, PackLimits, WithHandles, unpack_result};
 use super::portable::Portable;
 use super::site::Site;
 use super::start::{Effort, Fill, OwnTask, Packed, Start, TakeBack, Waiting};
-use super::task_code::TaskCode;
+use super::task_code::Function;
 use super::travel::take_packed_handles;
 use crate::array::is_plain;
-use crate::code::{Code, Name};
+use crate::code::Name;
 use crate::error::TaskError;
 use crate::protocol::Outcome;
 use crate::protocol::message::{Bytes, SmallBytes};
@@ -31,8 +31,8 @@ use std::task::{Poll, Waker};
 use ultramarine_topology::{Distance, Pe};
 
 /// A task on the PE that spawned it, with its future.
-pub(crate) struct Local<S: Site, B: Body<S, A>, A> {
-    kind: TaskCode<B, A>,
+pub(crate) struct Local<S: 'static, A: 'static, R: 'static> {
+    function: &'static dyn Function<S, A, R>,
     /// The PE for which it runs: this PE, or the home of the guest from which it descends.
     home: Pe,
     radius: Distance,
@@ -42,7 +42,7 @@ pub(crate) struct Local<S: Site, B: Body<S, A>, A> {
     mark: Mark,
     /// This lock is released with a plain store. With the standard library's, which exchanges a
     /// value, a task that only computes took 1.16 of the time.
-    state: SpinMutex<State<A, B::Output>, Yield>,
+    state: SpinMutex<State<A, R>, Yield>,
 }
 
 struct State<A, R> {
@@ -62,11 +62,16 @@ enum Stage<A, R> {
     Taken,
 }
 
-impl<S: Site, B: Body<S, A>, A: Portable> Local<S, B, A> {
-    pub(crate) fn new(body: B, parent: Origin, radius: Distance, argument: A) -> Self {
+impl<S: Site, A: Portable, R: Portable> Local<S, A, R> {
+    pub(crate) fn new(
+        function: &'static dyn Function<S, A, R>,
+        parent: Origin,
+        radius: Distance,
+        argument: A,
+    ) -> Self {
         let state = State { stage: Stage::Waiting(argument), waker: None };
         Local {
-            kind: TaskCode::new(body),
+            function,
             home: parent.home,
             radius,
             is_supervised: parent.is_supervised,
@@ -82,7 +87,7 @@ impl<S: Site, B: Body<S, A>, A: Portable> Local<S, B, A> {
         self
     }
 
-    fn state(&self) -> SpinMutexGuard<'_, State<A, B::Output>, Yield> {
+    fn state(&self) -> SpinMutexGuard<'_, State<A, R>, Yield> {
         // No user code runs under the lock, which is held for a few instructions.
         self.state.lock()
     }
@@ -119,7 +124,7 @@ impl<S: Site, B: Body<S, A>, A: Portable> Local<S, B, A> {
     }
 
     /// Ends the future, unless it has ended. No panic of user code gets out.
-    fn finish(&self, result: Result<B::Output, TaskError>) {
+    fn finish(&self, result: Result<R, TaskError>) {
         let mut ended = match result {
             Err(TaskError::Cancelled) => Stage::Cancelled,
             result => Stage::Done(result.map_err(Box::new)),
@@ -161,7 +166,7 @@ impl<A, R> Stage<A, R> {
 
 /// The last owner may be a worker between two tasks, or the thread that holds the engine: no panic
 /// may get out.
-impl<S: Site, B: Body<S, A>, A> Drop for Local<S, B, A> {
+impl<S, A, R> Drop for Local<S, A, R> {
     fn drop(&mut self) {
         let state = self.state.get_mut();
         std::mem::replace(&mut state.stage, Stage::Taken).discard();
@@ -171,10 +176,10 @@ impl<S: Site, B: Body<S, A>, A> Drop for Local<S, B, A> {
     }
 }
 
-impl<S: Site, B: Body<S, A>, A: Portable> Start<S> for Local<S, B, A> {
+impl<S: Site, A: Portable, R: Portable> Start<S> for Local<S, A, R> {
     fn start(self: Arc<Self>, pe: &Arc<S>) {
         let note = || {
-            if B::MAY_WAIT {
+            if self.function.may_wait() {
                 self.mark.runs_as(new_task(pe.me(), pe.slot()));
             }
         };
@@ -185,14 +190,11 @@ impl<S: Site, B: Body<S, A>, A: Portable> Start<S> for Local<S, B, A> {
             return;
         };
         let begins = || {
-            let (task, local) = (self.mark.task(pe.me()), self.clone());
-            let done = move |result| {
-                local.finish(result);
-                local.mark.note_end();
-            };
-            (Origin { task, home: self.home, is_supervised: self.is_supervised }, done)
+            let task = self.mark.task(pe.me());
+            let origin = Origin { task, home: self.home, is_supervised: self.is_supervised };
+            (origin, End::here(self.clone()))
         };
-        match self.kind.0.run(pe, argument, begins) {
+        match self.function.run(pe, argument, &begins) {
             Run::Computed(result) => self.finish(result),
             Run::Ended => {}
             Run::Waits(task) => self.stay(task),
@@ -204,7 +206,7 @@ impl<S: Site, B: Body<S, A>, A: Portable> Start<S> for Local<S, B, A> {
             return Some(Packed::Later(self));
         }
         let argument = self.begin()?;
-        match pack_task(self.kind, argument, pe, effort) {
+        match pack_task(self.function, argument, pe, effort) {
             Ok(body) => {
                 let (radius, is_supervised) = (self.radius, self.is_supervised);
                 let handles = take_packed_handles();
@@ -231,7 +233,7 @@ impl<S: Site, B: Body<S, A>, A: Portable> Start<S> for Local<S, B, A> {
     }
 
     fn function(&self) -> Option<Name> {
-        Some(B::name)
+        Some(self.function.name())
     }
 
     fn is_fork(&self) -> bool {
@@ -239,26 +241,33 @@ impl<S: Site, B: Body<S, A>, A: Portable> Start<S> for Local<S, B, A> {
     }
 }
 
-impl<S: Site, B: Body<S, A>, A: Portable> Fill for Local<S, B, A> {
+impl<S: Site, A: Portable, R: Portable> Settle<R> for Local<S, A, R> {
+    fn settle(&self, result: Result<R, TaskError>) {
+        self.finish(result);
+        self.mark.note_end();
+    }
+}
+
+impl<S: Site, A: Portable, R: Portable> Fill for Local<S, A, R> {
     fn note_departure(&self, slot: u64, future: u64) -> bool {
         self.mark.note_departure(slot, future)
     }
 
     fn fill(&self, outcome: Outcome) {
-        self.finish(outcome.and_then(|bytes| unpack_result(B::name(), bytes)));
+        self.finish(outcome.and_then(|bytes| unpack_result(Fill::name(self), bytes)));
     }
 
     fn is_decoded(&self) -> bool {
-        !is_plain::<B::Output>()
+        !is_plain::<R>()
     }
 
     fn name(&self) -> &'static str {
-        B::name()
+        self.function.name()()
     }
 }
 
-impl<S: Site, B: Body<S, A>, A: Portable> Promise<B::Output> for Local<S, B, A> {
-    fn poll(&self, waker: &Waker) -> Poll<Result<B::Output, TaskError>> {
+impl<S: Site, A: Portable, R: Portable> Promise<R> for Local<S, A, R> {
+    fn poll(&self, waker: &Waker) -> Poll<Result<R, TaskError>> {
         let mut state = self.state();
         match std::mem::replace(&mut state.stage, Stage::Taken) {
             Stage::Done(result) => Poll::Ready(result.map_err(|error| *error)),
@@ -297,25 +306,25 @@ impl<S: Site, B: Body<S, A>, A: Portable> Promise<B::Output> for Local<S, B, A> 
     }
 }
 
-impl<S: Site, B: Body<S, A>, A: Portable> TakeBack<S, A, B::Output> for Local<S, B, A> {
+impl<S: Site, A: Portable, R: Portable> TakeBack<S, A, R> for Local<S, A, R> {
     fn take_back(&self) -> Option<A> {
         self.begin()
     }
 }
 
 /// Encodes a task: its code reference, and its argument.
-pub(crate) fn pack_task<S: Site, B: Body<S, A>, A: Portable>(
-    kind: TaskCode<B, A>,
+pub(crate) fn pack_task<S: Site, A: Portable, R: Portable>(
+    function: &dyn Function<S, A, R>,
     argument: A,
     pe: &S,
     effort: Effort,
 ) -> Result<Bytes, PackError<A>> {
-    match Code::<Arrival<S>>::of(kind).reference() {
+    match function.code().reference() {
         Ok(code) => {
             let limits = PackLimits { effort, bytes_max: pe.value_bytes_max() };
             let mut few = SmallBytes::default();
             few.append(&code.to_bytes());
-            let packed = B::pack(argument, few, limits);
+            let packed = function.pack(argument, few, limits);
             if packed.is_err() {
                 // The argument is not sent, so its handles need not be kept.
                 drop(take_packed_handles());

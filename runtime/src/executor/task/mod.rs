@@ -8,6 +8,7 @@
 //! | `local` | a task on the PE that spawned it, in one allocation with its result |
 //! | `guest`, `arrival` | a task from another PE, and its start |
 //! | `body`, `task_code` | a task's function: calling it, and the type that identifies it |
+//! | `end` | where its result goes |
 //! | `future` | the handle by which a spawned task is awaited |
 //! | `cancel` | cancelling tasks |
 //! | `origin` | the PE for which a task runs |
@@ -21,6 +22,7 @@ pub(crate) mod arrival;
 pub(crate) mod body;
 pub(crate) mod cancel;
 pub(crate) mod caught;
+pub(crate) mod end;
 pub(crate) mod future;
 pub(crate) mod guest;
 pub(crate) mod local;

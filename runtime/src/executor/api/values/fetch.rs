@@ -8,10 +8,11 @@ use crate::executor::keep::slot::{DeliveryGuard, Slot, Wait};
 use crate::executor::keep::store::Key;
 use crate::executor::pe::processor::Processor;
 use crate::executor::schedule::standby::urgently;
-use crate::executor::task::body::{Body, Run};
+use crate::executor::task::body::{Begins, Body, Run};
 use crate::executor::task::caught::caught;
-use crate::executor::task::origin::Origin;
+use crate::executor::task::end::End;
 use crate::executor::task::portable::Portable;
+use crate::executor::task::task_code::function;
 use crate::executor::task::travel::travelling;
 use crate::wire;
 use async_task::Task;
@@ -84,7 +85,7 @@ async fn fetch<T: Portable + Sync>(
         for maker in [maker, Maker::Any] {
             let maker = match maker {
                 Maker::On(maker) => Some(maker),
-                _ => pe.ask(key.home, Async(maker_of), key).await.unwrap_or(Ok(None))?,
+                _ => pe.ask(key.home, function(Async(maker_of)), key).await.unwrap_or(Ok(None))?,
             };
             if let Some(maker) = maker.filter(|maker| *maker != pe.me()) {
                 match ask(pe, maker, source, false).await {
@@ -135,7 +136,7 @@ async fn ask<T: Portable + Sync>(
     only_if_here: bool,
 ) -> Result<Arc<T>, TaskError> {
     let request = Request { source, only_if_here, to: pe.me() };
-    let array = pe.ask(other, GiveValue::<T>(PhantomData), request).await?;
+    let array = pe.ask(other, function(GiveValue::<T>(PhantomData)), request).await?;
     match array::take_shared(array) {
         Ok(Some(value)) => Ok(value),
         Ok(None) => Err(codec_error::<T>("it is another type".to_owned())),
@@ -190,19 +191,16 @@ impl<T: Portable + Sync> Body<Processor, Request> for GiveValue<T> {
         std::any::type_name::<Self>()
     }
 
-    fn run<D>(
+    fn run(
         self,
         pe: &Arc<Processor>,
         request: Request,
-        begins: impl FnOnce() -> (Origin, D),
-    ) -> Run<Array>
-    where
-        D: FnOnce(Result<Array, TaskError>) + Send + 'static,
-    {
-        let (giver, (_, done)) = (pe.clone(), begins());
+        begins: Begins<'_, Processor, Array>,
+    ) -> Run<Array> {
+        let (giver, (_, end)) = (pe.clone(), begins());
         Run::of(pe.run_async_here(async move {
             let given = give_value::<T>(&giver, &request).await;
-            done(given);
+            end.end_with(given);
         }))
     }
 }
@@ -255,15 +253,12 @@ where
         B::name()
     }
 
-    fn run<D>(
+    fn run(
         self,
         pe: &Arc<Processor>,
         (key, argument): (Key, A),
-        begins: impl FnOnce() -> (Origin, D),
-    ) -> Run<Pe>
-    where
-        D: FnOnce(Result<Pe, TaskError>) + Send + 'static,
-    {
+        begins: Begins<'_, Processor, Pe>,
+    ) -> Run<Pe> {
         let settle = move |maker: &Processor, result: Result<B::Output, TaskError>| {
             let made = result.as_ref().map(|_| maker.me()).map_err(TaskError::clone);
             maker.values.slot::<B::Output>(key).settle(result.map(Arc::new));
@@ -274,10 +269,10 @@ where
             made
         };
         let begins = || {
-            let (maker, (origin, done)) = (pe.clone(), begins());
-            (origin, move |result| done(settle(&maker, result)))
+            let (maker, (origin, end)) = (pe.clone(), begins());
+            (origin, End::then(move |result| end.end_with(settle(&maker, result))))
         };
-        match self.0.run(pe, argument, begins) {
+        match self.0.run(pe, argument, &begins) {
             Run::Computed(result) => Run::Computed(settle(pe, result)),
             Run::Ended => Run::Ended,
             Run::Waits(task) => Run::Waits(task),

@@ -6,6 +6,7 @@ use crate::executor::keep::slot::Slot;
 use crate::executor::keep::store::Key;
 use crate::executor::keep::values::Home;
 use crate::executor::pe::processor::Processor;
+use crate::executor::task::task_code::function;
 use std::any::Any;
 use std::sync::{Arc, Weak};
 use ultramarine_topology::Pe;
@@ -38,7 +39,7 @@ impl Processor {
         let made = home.and_then(|home| home.made).and_then(|made| made.now());
         if self.liveness.has_failures() {
             // A PE that was to pass this on may be dead, so all PEs are told.
-            let _ = self.tell(0..self.topology.pes(), Async(weaken), key);
+            let _ = self.tell(0..self.topology.pes(), function(Async(weaken)), key);
             return;
         }
         if let Some(Ok(maker)) = made {
@@ -52,7 +53,7 @@ impl Processor {
             self.weaken_below(key);
         } else {
             // An ending job forgets everything anyway.
-            let _ = self.tell(pe.number()..pe.number() + 1, Async(weaken), key);
+            let _ = self.tell(pe.number()..pe.number() + 1, function(Async(weaken)), key);
         }
     }
 

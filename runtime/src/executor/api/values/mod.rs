@@ -30,6 +30,7 @@ use crate::executor::keep::store::Key;
 use crate::executor::pe::processor::Processor;
 use crate::executor::schedule::standby::urgently;
 use crate::executor::task::portable::Portable;
+use crate::executor::task::task_code::function;
 use crate::executor::task::travel;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::any::Any;
@@ -345,12 +346,12 @@ impl Context {
         const { F::CHECKED };
         let key = self.new_key();
         let (pe, origin) = (&self.pe, self.origin);
-        let (body, argument) = (MakeRemote(Async(f)), (key, argument));
+        let (function, argument) = (function(MakeRemote(Async(f))), (key, argument));
         let (maker, making) = match place.into() {
             Placement::On(on) => {
-                (Maker::on(on, self.pes()), pe.spawn_at(origin, on, body, argument))
+                (Maker::on(on, self.pes()), pe.spawn_at(origin, on, function, argument))
             }
-            Placement::Within(radius) => (Maker::Any, pe.spawn(origin, radius, body, argument)),
+            Placement::Within(radius) => (Maker::Any, pe.spawn(origin, radius, function, argument)),
         };
         let made = Arc::new(Slot::default());
         let handle = pe.new_handle(key, maker, Some(made.clone()));
