@@ -15,7 +15,7 @@ use crate::os_memory::prefer_huge_pages;
 use bytemuck::Pod;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::{ByteBuf, Bytes};
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -280,10 +280,10 @@ macro_rules! with_each_plain_type {
 
 /// Whether values of this type are arrays.
 pub(crate) fn is_plain<V: 'static>() -> bool {
-    let kind = std::any::TypeId::of::<V>();
+    let kind = TypeId::of::<V>();
     macro_rules! compare {
         ($plain:ty) => {
-            if kind == std::any::TypeId::of::<$plain>() {
+            if kind == TypeId::of::<$plain>() {
                 return true;
             }
         };
@@ -294,41 +294,57 @@ pub(crate) fn is_plain<V: 'static>() -> bool {
 
 /// The value as an array, if it is one.
 pub(crate) fn from_value<V: 'static>(value: V) -> Result<Array, V> {
+    if !is_plain::<V>() {
+        return Err(value);
+    }
     let mut value = Some(value);
+    take_array(&mut value).ok_or_else(|| value.expect("nothing has taken it"))
+}
+
+// What follows is told the type as a value, so that it is compiled once, not for each type.
+
+/// Takes the value out of the `Option` of a plain type.
+fn take_array(value: &mut dyn Any) -> Option<Array> {
     macro_rules! take {
         ($plain:ty) => {
-            let slot: &mut dyn Any = &mut value;
-            if let Some(plain) = slot.downcast_mut::<Option<$plain>>().and_then(Option::take) {
-                return Ok(plain.become_array());
+            if let Some(value) = value.downcast_mut::<Option<$plain>>() {
+                return value.take().map(ArrayValue::become_array);
             }
         };
     }
     with_each_plain_type!(take);
-    Err(value.expect("nothing has taken it"))
+    None
 }
 
 /// The value that was [made an array](from_value). `None`: it is not the array of such a value.
 pub(crate) fn into_value<V: 'static>(array: Array) -> Option<V> {
     let mut value = None::<V>;
+    put_array(array, &mut value);
+    value
+}
+
+/// Puts the value that was made an array into the `Option` of its type.
+fn put_array(array: Array, value: &mut dyn Any) {
     macro_rules! put {
         ($plain:ty) => {
-            let slot: &mut dyn Any = &mut value;
-            if let Some(slot) = slot.downcast_mut::<Option<$plain>>() {
-                *slot = ArrayValue::from_array(array);
-                return value;
+            if let Some(value) = value.downcast_mut::<Option<$plain>>() {
+                *value = ArrayValue::from_array(array);
+                return;
             }
         };
     }
     with_each_plain_type!(put);
-    None
 }
 
 /// An array that shares the memory of a value. `None`: values of this type cannot be shared.
 pub(crate) fn share<V: Send + Sync + 'static>(value: &Arc<V>) -> Option<Array> {
+    if is_plain::<V>() { share_any(value.clone()) } else { None }
+}
+
+fn share_any(value: Arc<dyn Any + Send + Sync>) -> Option<Array> {
     macro_rules! share {
         ($plain:ty) => {
-            if std::any::TypeId::of::<V>() == std::any::TypeId::of::<$plain>() {
-                let value: Arc<dyn Any + Send + Sync> = value.clone();
+            if value.is::<$plain>() {
                 return value.downcast::<$plain>().ok().and_then(ArrayValue::share);
             }
         };
@@ -340,12 +356,18 @@ pub(crate) fn share<V: Send + Sync + 'static>(value: &Arc<V>) -> Option<Array> {
 /// The value that was [shared](share); within its process, the value itself. `None`: it is not the
 /// array of such a value. An error: values of this type are not shared.
 pub(crate) fn take_shared<V: Send + Sync + 'static>(array: Array) -> Result<Option<Arc<V>>, Array> {
+    let value = take_shared_any(TypeId::of::<V>(), array)?;
+    Ok(value.and_then(|value| value.downcast().ok()))
+}
+
+fn take_shared_any(
+    kind: TypeId,
+    array: Array,
+) -> Result<Option<Arc<dyn Any + Send + Sync>>, Array> {
     macro_rules! take {
         ($plain:ty) => {
-            if std::any::TypeId::of::<V>() == std::any::TypeId::of::<$plain>() {
-                let value: Option<Arc<dyn Any + Send + Sync>> =
-                    <$plain>::shared(array)?.map(|value| value as _);
-                return Ok(value.and_then(|value| value.downcast().ok()));
+            if kind == TypeId::of::<$plain>() {
+                return Ok(<$plain>::shared(array)?.map(|value| value as _));
             }
         };
     }

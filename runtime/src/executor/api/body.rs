@@ -6,6 +6,7 @@ use crate::error::TaskError;
 use crate::executor::pe::processor::Processor;
 use crate::executor::task::body::{Begins, Body, Run, Running};
 use crate::executor::task::caught::caught;
+use crate::executor::task::end::End;
 use crate::executor::task::portable::Portable;
 use std::sync::Arc;
 
@@ -31,9 +32,10 @@ where
         self,
         pe: &Arc<Processor>,
         argument: A,
-        begins: Begins<'_, Processor, T::Output>,
+        begins: Begins<'_, T::Output>,
     ) -> Run<T::Output> {
-        let (origin, end) = begins();
+        let (origin, waiting) = begins();
+        let end = End::new(waiting);
         let cx = Context::of(pe, origin);
         match caught(|| (self.0)(cx, argument)) {
             Err(message) => {

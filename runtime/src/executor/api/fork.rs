@@ -1,6 +1,5 @@
 //! Forks: tasks that their parent takes back unless a thread has started them.
 
-use crate::error::TaskError;
 use crate::executor::pe::processor::Processor;
 use crate::executor::pe::spawn::Destination;
 use crate::executor::task::caught::discard;
@@ -93,7 +92,7 @@ impl<A: 'static, R: Send + 'static> Fork<'_, A, R> {
     #[inline(never)]
     pub fn take_back(mut self) -> Result<A, Future<R>> {
         if self.pe.is_ending() {
-            return Err(Future::failed(TaskError::ShuttingDown));
+            self.task.iter().for_each(|task| task.call_off());
         }
         match self.pull_back() {
             Some(Ok(argument)) => Ok(argument),
@@ -108,9 +107,6 @@ impl<A: 'static, R: Send + 'static> Fork<'_, A, R> {
     pub fn leave(mut self) -> Future<R> {
         let Some(task) = self.task.take() else { unreachable!("a fork is left once") };
         if !self.is_queued {
-            if self.pe.is_ending() {
-                return Future::failed(TaskError::ShuttingDown);
-            }
             return self.pe.submit(self.home, Destination::Shelf(self.shelf), task);
         }
         Future::new(task)

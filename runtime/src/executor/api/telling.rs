@@ -215,7 +215,7 @@ where
         };
         let encoded = codec::<A, _>(label, || wire::encode_within(usize::MAX, &argument, &mut few));
         encoded.map_err(PackError::Failed)?;
-        within(limits.bytes_max, || label.of_type::<V>(), Bytes { few, many: Some(array) })
+        within::<V>(limits.bytes_max, label, Bytes { few, many: Some(array) })
             .map_err(PackError::Failed)
     }
 
@@ -237,7 +237,7 @@ where
         self,
         pe: &Arc<Processor>,
         argument: WithValue<A, V>,
-        begins: Begins<'_, Processor, ()>,
+        begins: Begins<'_, ()>,
     ) -> Run<()> {
         let f = move |cx: Context, WithValue(argument, value): WithValue<A, V>| {
             (self.0)(cx, argument, value)

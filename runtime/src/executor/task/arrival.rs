@@ -3,7 +3,7 @@
 
 use super::activity::enter_function;
 use super::body::{Body, Run};
-use super::end::End;
+use super::end::Away;
 use super::guest::Guest;
 use super::origin::Origin;
 use super::packing::pack_result;
@@ -56,10 +56,10 @@ fn arrive<S: Site, A: Portable, R: Portable>(
             Some(task) => Origin { task, home: task.home, is_supervised },
             None => Origin { is_supervised, ..pe.own_origin() },
         };
-        (origin, End::away(&pe, name, task))
+        (origin, Arc::new(Away { site: pe.clone(), function: name, task }) as _)
     };
     match (function.run(&pe, argument, &begins), task) {
-        (Run::Computed(result), _) => End::away(&pe, name, task).end_with(result),
+        (Run::Computed(result), _) => report_end(&*pe, name(), task, result),
         (Run::Ended, _) => {}
         (Run::Waits(running), Some(task)) => pe.keep_guest(task, running),
         (Run::Waits(running), None) => running.detach(),
@@ -131,24 +131,32 @@ fn enter<S: Site>(
     Ok(())
 }
 
-/// Reports the end of a guest to its home, unless the home has died or cancelled it.
-pub(crate) fn end_guest<S: Site, R: Portable>(
+/// Reports the end of a guest to its home, unless that has died or cancelled it. A message that
+/// failed ends the job.
+pub(crate) fn report_end<S: Site, R: Portable>(
     site: &S,
     name: &'static str,
-    task: TaskId,
+    task: Option<TaskId>,
     result: Result<R, TaskError>,
 ) {
+    let Some(task) = task else {
+        result.err().iter().for_each(|error| message_failed(site, name, error));
+        return;
+    };
+    if is_awaited(site, task, matches!(result, Err(TaskError::ShuttingDown))) {
+        let bytes_max = site.value_bytes_max();
+        let outcome = result.and_then(|value| pack_result(name, value, bytes_max));
+        report(site, task, outcome);
+    }
+}
+
+/// Whether the home of a guest that has ended waits for its result.
+fn is_awaited<S: Site>(site: &S, task: TaskId, was_stopped: bool) -> bool {
     if site.is_orphaned(task.home) {
-        let was_stopped = matches!(result, Err(TaskError::ShuttingDown));
         site.count_orphans(u64::from(was_stopped));
-        return;
+        return false;
     }
-    if site.cancelled().take(task) {
-        return;
-    }
-    let bytes_max = site.value_bytes_max();
-    let outcome = result.and_then(|value| pack_result(name, value, bytes_max));
-    report(site, task, outcome);
+    !site.cancelled().take(task)
 }
 
 /// Reports that a guest or a message could not begin.
@@ -167,7 +175,7 @@ pub(crate) fn report<S: Site>(site: &S, task: TaskId, outcome: Outcome) {
 
 /// Ends the job because a message failed: no future can end with the error, and the job would go on
 /// as if the message had been handled.
-pub(crate) fn message_failed<S: Site>(site: &S, function: &str, error: &TaskError) {
+fn message_failed<S: Site>(site: &S, function: &str, error: &TaskError) {
     let reason = format!("a message for it failed ({function}): {error}");
     site.send(site.root(), Message::Failed { reason });
 }

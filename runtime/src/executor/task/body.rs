@@ -2,7 +2,7 @@
 
 use super::activity::enter_function;
 use super::caught::{caught, discard_with};
-use super::end::End;
+use super::end::{End, Settle};
 use super::future::stopping;
 use super::origin::Origin;
 use super::packing::{PackError, PackLimits, ValueLabel, pack, unpack};
@@ -47,16 +47,11 @@ pub(crate) trait Body<S: Site, A>: Stateless {
 
     /// Runs the task on this thread, which must be one that runs tasks. A function that may wait
     /// first calls `begins`.
-    fn run(
-        self,
-        pe: &Arc<S>,
-        argument: A,
-        begins: Begins<'_, S, Self::Output>,
-    ) -> Run<Self::Output>;
+    fn run(self, pe: &Arc<S>, argument: A, begins: Begins<'_, Self::Output>) -> Run<Self::Output>;
 }
 
 /// Says whose task it is that begins, and where its result goes. Called once at the most.
-pub(crate) type Begins<'a, S, R> = &'a dyn Fn() -> (Origin, End<S, R>);
+pub(crate) type Begins<'a, R> = &'a dyn Fn() -> (Origin, Arc<dyn Settle<R>>);
 
 /// How far a task got when it was run.
 pub(crate) enum Run<R> {
@@ -93,7 +88,7 @@ where
         std::any::type_name::<F>()
     }
 
-    fn run(self, pe: &Arc<S>, argument: A, _: Begins<'_, S, R>) -> Run<R> {
+    fn run(self, pe: &Arc<S>, argument: A, _: Begins<'_, R>) -> Run<R> {
         let result = caught(|| (self.0)(argument));
         Run::Computed(result.map_err(|message| TaskError::Panicked { pe: pe.me(), message }))
     }
@@ -158,26 +153,22 @@ impl<T: std::future::Future> std::future::Future for CatchPanic<T> {
 
 pin_project_lite::pin_project! {
     /// A function that may wait, on its way to its end.
-    pub(crate) struct Running<S: Site, T>
-    where
-        T: std::future::Future,
-        T::Output: Portable,
-    {
+    pub(crate) struct Running<T, R> {
         // Dropped before `end`: first the futures inside it are aborted, then its own ends.
         #[pin]
         future: CatchPanic<T>,
         // `None` once it has ended.
-        end: Option<End<S, T::Output>>,
+        end: Option<End<R>>,
     }
 }
 
-impl<S: Site, T: std::future::Future<Output: Portable>> Running<S, T> {
-    pub(crate) fn new(pe: Pe, future: T, end: End<S, T::Output>) -> Self {
+impl<T, R> Running<T, R> {
+    pub(crate) fn new(pe: Pe, future: T, end: End<R>) -> Self {
         Running { future: CatchPanic::new(pe, future), end: Some(end) }
     }
 }
 
-impl<S: Site, T: std::future::Future<Output: Portable>> std::future::Future for Running<S, T> {
+impl<T: std::future::Future<Output = R>, R> std::future::Future for Running<T, R> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<()> {

@@ -5,7 +5,7 @@ use super::caught::discard_with;
 use crate::error::TaskError;
 use std::cell::Cell;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 /// A task's result, as its future sees it.
@@ -99,13 +99,6 @@ impl<R> Future<R> {
     }
 }
 
-impl<R: Send + 'static> Future<R> {
-    /// A future whose task never began, because of this error.
-    pub(crate) fn failed(error: TaskError) -> Self {
-        Future { promise: Arc::new(Failed(Mutex::new(Some(error)))) }
-    }
-}
-
 impl<R> std::future::Future for Future<R> {
     type Output = Result<R, TaskError>;
 
@@ -187,18 +180,5 @@ impl<T> std::fmt::Debug for AbortOnDrop<T> {
 impl<R> std::fmt::Debug for Future<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Future").field("ready", &self.is_ready()).finish()
-    }
-}
-
-struct Failed(Mutex<Option<TaskError>>);
-
-impl<R> Promise<R> for Failed {
-    fn poll(&self, _: &Waker) -> Poll<Result<R, TaskError>> {
-        let error = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Poll::Ready(Err(error.unwrap_or(TaskError::ShuttingDown)))
-    }
-
-    fn is_ready(&self) -> bool {
-        true
     }
 }

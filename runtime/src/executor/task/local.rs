@@ -8,7 +8,7 @@
 use super::body::Run;
 use super::cancel::{Batch, Mark, new_task};
 use super::caught::{discard, discard_with};
-use super::end::{End, Settle};
+use super::end::Settle;
 use super::future::Promise;
 use super::origin::Origin;
 use super::packing::{PackError, PackLimits, WithHandles, unpack_result};
@@ -18,7 +18,7 @@ use super::start::{Effort, Fill, OwnTask, Packed, Start, TakeBack, Waiting};
 use super::task_code::Function;
 use super::travel::take_packed_handles;
 use crate::array::is_plain;
-use crate::code::Name;
+use crate::code::{Code, Name};
 use crate::error::TaskError;
 use crate::protocol::Outcome;
 use crate::protocol::message::{Bytes, SmallBytes};
@@ -192,7 +192,7 @@ impl<S: Site, A: Portable, R: Portable> Start<S> for Local<S, A, R> {
         let begins = || {
             let task = self.mark.task(pe.me());
             let origin = Origin { task, home: self.home, is_supervised: self.is_supervised };
-            (origin, End::here(self.clone()))
+            (origin, self.clone() as _)
         };
         match self.function.run(pe, argument, &begins) {
             Run::Computed(result) => self.finish(result),
@@ -209,13 +209,12 @@ impl<S: Site, A: Portable, R: Portable> Start<S> for Local<S, A, R> {
         match pack_task(self.function, argument, pe, effort) {
             Ok(body) => {
                 let (radius, is_supervised) = (self.radius, self.is_supervised);
-                let handles = take_packed_handles();
-                let future: Arc<dyn Fill> = if handles.is_empty() {
-                    self
-                } else {
-                    Arc::new(WithHandles { future: self, _handles: handles })
-                };
-                Some(Packed::Own(OwnTask { future, radius, is_supervised, body }))
+                Some(Packed::Own(OwnTask {
+                    future: keep_handles(self),
+                    radius,
+                    is_supervised,
+                    body,
+                }))
             }
             Err(PackError::TooLong(argument)) => {
                 self.put_back(argument);
@@ -229,7 +228,7 @@ impl<S: Site, A: Portable, R: Portable> Start<S> for Local<S, A, R> {
     }
 
     fn call_off(&self) {
-        self.finish(Err(TaskError::ShuttingDown));
+        self.refuse(TaskError::ShuttingDown);
     }
 
     fn function(&self) -> Option<Name> {
@@ -310,6 +309,18 @@ impl<S: Site, A: Portable, R: Portable> TakeBack<S, A, R> for Local<S, A, R> {
     fn take_back(&self) -> Option<A> {
         self.begin()
     }
+
+    fn refuse(&self, error: TaskError) {
+        self.finish(Err(error));
+    }
+}
+
+/// A future whose task was packed just now. It keeps the handles that the task takes along.
+fn keep_handles(future: Arc<dyn Fill>) -> Arc<dyn Fill> {
+    match take_packed_handles() {
+        handles if handles.is_empty() => future,
+        handles => Arc::new(WithHandles { future, _handles: handles }),
+    }
 }
 
 /// Encodes a task: its code reference, and its argument.
@@ -319,22 +330,26 @@ pub(crate) fn pack_task<S: Site, A: Portable, R: Portable>(
     pe: &S,
     effort: Effort,
 ) -> Result<Bytes, PackError<A>> {
-    match function.code().reference() {
-        Ok(code) => {
-            let limits = PackLimits { effort, bytes_max: pe.value_bytes_max() };
-            let mut few = SmallBytes::default();
-            few.append(&code.to_bytes());
-            let packed = function.pack(argument, few, limits);
-            if packed.is_err() {
-                // The argument is not sent, so its handles need not be kept.
-                drop(take_packed_handles());
-            }
-            packed
-        }
-        Err(error) => {
+    let few = match code_bytes(function.code()) {
+        Ok(few) => few,
+        Err(reason) => {
             discard(argument);
-            let (pe, reason) = (pe.me(), error.to_string());
-            Err(PackError::Failed(TaskError::UnknownCode { pe, reason }))
+            return Err(PackError::Failed(TaskError::UnknownCode { pe: pe.me(), reason }));
         }
+    };
+    let packed =
+        function.pack(argument, few, PackLimits { effort, bytes_max: pe.value_bytes_max() });
+    if packed.is_err() {
+        // The argument is not sent, so its handles need not be kept.
+        drop(take_packed_handles());
     }
+    packed
+}
+
+/// A task's code reference, or why there is none.
+fn code_bytes<X>(code: &'static Code<X>) -> Result<SmallBytes, String> {
+    let reference = code.reference().map_err(|error| error.to_string())?;
+    let mut few = SmallBytes::default();
+    few.append(&reference.to_bytes());
+    Ok(few)
 }

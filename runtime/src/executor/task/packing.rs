@@ -14,6 +14,7 @@ use crate::error::TaskError;
 use crate::protocol::message::{Bytes, SmallBytes};
 use crate::protocol::{Message, Outcome};
 use crate::wire::{self, ByteSink};
+use std::any::type_name;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -47,17 +48,17 @@ impl ValueLabel {
 
     /// An array has arrived that is none of this type.
     pub(crate) fn something_else<T>(self) -> TaskError {
-        TaskError::Codec { what: self.of_type::<T>(), reason: "it is something else".to_owned() }
+        self.codec_error(type_name::<T>(), "it is something else".to_owned())
     }
 
-    /// The text for a value of type `T`.
-    pub(crate) fn of_type<T>(self) -> String {
-        format!(
-            "{} of the task `{}`, of type `{}`,",
-            self.what,
-            self.task,
-            std::any::type_name::<T>()
-        )
+    #[cold]
+    fn codec_error(self, of_type: &'static str, reason: String) -> TaskError {
+        TaskError::Codec { what: self.text(of_type), reason }
+    }
+
+    /// The text for a value of this type.
+    fn text(self, of_type: &'static str) -> String {
+        format!("{} of the task `{}`, of type `{of_type}`,", self.what, self.task)
     }
 }
 
@@ -92,26 +93,28 @@ pub(crate) fn pack<T: Portable>(
             }
             discard(value);
             encoded.map_err(PackError::Failed)?;
-            if draft.len() < Message::ARRAY_BYTES_MIN {
-                draft.into_few().into()
-            } else {
-                Bytes { few: SmallBytes::default(), many: Some(draft.many.into()) }
-            }
+            draft.into_bytes()
         }
     };
-    within(bytes_max, || label.of_type::<T>(), bytes).map_err(PackError::Failed)
+    within::<T>(bytes_max, label, bytes).map_err(PackError::Failed)
 }
 
-/// The bytes, if they are not too many to travel.
-pub(crate) fn within(
+/// The bytes of a `T`, if they are not too many to travel.
+#[inline]
+pub(crate) fn within<T>(
     bytes_max: usize,
-    what: impl FnOnce() -> String,
+    label: ValueLabel,
     bytes: Bytes,
 ) -> Result<Bytes, TaskError> {
     if bytes.len() <= bytes_max {
         return Ok(bytes);
     }
-    Err(TaskError::TooLarge { what: what(), bytes: bytes.len(), limit: bytes_max })
+    Err(too_large(bytes_max, label, type_name::<T>(), bytes.len()))
+}
+
+#[cold]
+fn too_large(limit: usize, label: ValueLabel, of_type: &'static str, bytes: usize) -> TaskError {
+    TaskError::TooLarge { what: label.text(of_type), bytes, limit }
 }
 
 /// Bytes that are being written. Long ones go into a plain `Vec`, since `few` grows at two thirds
@@ -122,8 +125,12 @@ struct Draft {
 }
 
 impl Draft {
-    fn into_few(self) -> SmallBytes {
-        if self.many.is_empty() { self.few } else { self.many.into() }
+    fn into_bytes(self) -> Bytes {
+        if self.len() >= Message::ARRAY_BYTES_MIN {
+            return Bytes { few: SmallBytes::default(), many: Some(self.many.into()) };
+        }
+        let few = if self.many.is_empty() { self.few } else { self.many.into() };
+        few.into()
     }
 }
 
@@ -170,12 +177,14 @@ pub(crate) fn pack_result<T: Portable>(
 /// Refuses handles in the value that was packed last.
 #[inline]
 pub(crate) fn refuse_handles<T>(label: ValueLabel) -> Result<(), TaskError> {
-    if !has_handles() {
-        return Ok(());
-    }
+    if has_handles() { Err(refused_handles(label, type_name::<T>())) } else { Ok(()) }
+}
+
+#[cold]
+fn refused_handles(label: ValueLabel, of_type: &'static str) -> TaskError {
     drop(take_packed_handles());
     let reason = "a Shared or Remote travels only within the argument of a task".to_owned();
-    Err(TaskError::Codec { what: label.of_type::<T>(), reason })
+    label.codec_error(of_type, reason)
 }
 
 /// A future whose task took handles along. They are kept until it ends.
@@ -230,10 +239,23 @@ pub(crate) fn codec<T, R>(
     label: ValueLabel,
     run: impl FnOnce() -> Result<R, wire::WireError>,
 ) -> Result<R, TaskError> {
-    let reason = match travelling(|| caught(run)) {
-        Ok(Ok(value)) => return Ok(value),
-        Ok(Err(error)) => error.to_string(),
+    match travelling(|| caught(run)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(codec_failed(label, type_name::<T>(), Ok(error))),
+        Err(message) => Err(codec_failed(label, type_name::<T>(), Err(message))),
+    }
+}
+
+/// The error of a codec, or the message of its panic.
+#[cold]
+fn codec_failed(
+    label: ValueLabel,
+    of_type: &'static str,
+    why: Result<wire::WireError, String>,
+) -> TaskError {
+    let reason = match why {
+        Ok(error) => error.to_string(),
         Err(message) => format!("its serialisation panicked: {message}"),
     };
-    Err(TaskError::Codec { what: label.of_type::<T>(), reason })
+    label.codec_error(of_type, reason)
 }

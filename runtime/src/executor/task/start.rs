@@ -2,6 +2,7 @@
 
 use super::future::Promise;
 use crate::code::Name;
+use crate::error::TaskError;
 use crate::protocol::message::Bytes;
 use crate::protocol::{Outcome, Parcel};
 use std::sync::Arc;
@@ -53,6 +54,9 @@ pub trait Fill: Send + Sync {
 pub(crate) trait TakeBack<S, A, R>: Promise<R> + Start<S> {
     /// Takes the argument out. No thread can start the task after that.
     fn take_back(&self) -> Option<A>;
+
+    /// Ends the task, which has not been queued, with this error.
+    fn refuse(&self, error: TaskError);
 }
 
 /// A task in bytes.

@@ -25,7 +25,7 @@ impl<B: Copy, A> Copy for TaskCode<B, A> {}
 /// A task's function, of which only the types of argument and result are known. So what is done
 /// with tasks is compiled once for each pair of these, not for each function. (Compiled for each, a
 /// call of `spawn` took 29 kB of a program.)
-pub(crate) trait Function<S: Site, A, R: Portable>: Send + Sync {
+pub(crate) trait Function<S, A, R>: Send + Sync {
     /// See [`Body::name`].
     fn name(&self) -> Name;
 
@@ -42,7 +42,7 @@ pub(crate) trait Function<S: Site, A, R: Portable>: Send + Sync {
     fn unpack(&self, encoded: &[u8], array: Option<Array>) -> Result<A, TaskError>;
 
     /// See [`Body::run`].
-    fn run(&self, pe: &Arc<S>, argument: A, begins: Begins<'_, S, R>) -> Run<R>;
+    fn run(&self, pe: &Arc<S>, argument: A, begins: Begins<'_, R>) -> Run<R>;
 }
 
 impl<S: Site, B: Body<S, A>, A: Portable> Function<S, A, B::Output> for TaskCode<B, A> {
@@ -66,7 +66,7 @@ impl<S: Site, B: Body<S, A>, A: Portable> Function<S, A, B::Output> for TaskCode
         B::unpack(encoded, array)
     }
 
-    fn run(&self, pe: &Arc<S>, argument: A, begins: Begins<'_, S, B::Output>) -> Run<B::Output> {
+    fn run(&self, pe: &Arc<S>, argument: A, begins: Begins<'_, B::Output>) -> Run<B::Output> {
         self.0.run(pe, argument, begins)
     }
 }

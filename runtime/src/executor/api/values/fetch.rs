@@ -10,7 +10,7 @@ use crate::executor::pe::processor::Processor;
 use crate::executor::schedule::standby::urgently;
 use crate::executor::task::body::{Begins, Body, Run};
 use crate::executor::task::caught::caught;
-use crate::executor::task::end::End;
+use crate::executor::task::end::{End, Settle};
 use crate::executor::task::portable::Portable;
 use crate::executor::task::task_code::function;
 use crate::executor::task::travel::travelling;
@@ -191,13 +191,9 @@ impl<T: Portable + Sync> Body<Processor, Request> for GiveValue<T> {
         std::any::type_name::<Self>()
     }
 
-    fn run(
-        self,
-        pe: &Arc<Processor>,
-        request: Request,
-        begins: Begins<'_, Processor, Array>,
-    ) -> Run<Array> {
-        let (giver, (_, end)) = (pe.clone(), begins());
+    fn run(self, pe: &Arc<Processor>, request: Request, begins: Begins<'_, Array>) -> Run<Array> {
+        let (giver, (_, waiting)) = (pe.clone(), begins());
+        let end = End::new(waiting);
         Run::of(pe.run_async_here(async move {
             let given = give_value::<T>(&giver, &request).await;
             end.end_with(given);
@@ -257,25 +253,45 @@ where
         self,
         pe: &Arc<Processor>,
         (key, argument): (Key, A),
-        begins: Begins<'_, Processor, Pe>,
+        begins: Begins<'_, Pe>,
     ) -> Run<Pe> {
-        let settle = move |maker: &Processor, result: Result<B::Output, TaskError>| {
-            let made = result.as_ref().map(|_| maker.me()).map_err(TaskError::clone);
-            maker.values.slot::<B::Output>(key).settle(result.map(Arc::new));
-            if made.is_err() {
-                // Home gets the error, and nothing is kept here.
-                maker.values.remove(key);
-            }
-            made
-        };
         let begins = || {
-            let (maker, (origin, end)) = (pe.clone(), begins());
-            (origin, End::then(move |result| end.end_with(settle(&maker, result))))
+            let (origin, home) = begins();
+            (origin, Arc::new(Made { maker: pe.clone(), key, home }) as _)
         };
         match self.0.run(pe, argument, &begins) {
-            Run::Computed(result) => Run::Computed(settle(pe, result)),
+            Run::Computed(result) => Run::Computed(keep(pe, key, result)),
             Run::Ended => Run::Ended,
             Run::Waits(task) => Run::Waits(task),
         }
     }
+}
+
+/// The end of a task that makes a value that stays here.
+struct Made {
+    maker: Arc<Processor>,
+    key: Key,
+    /// What waits for the task's result, which is this PE.
+    home: Arc<dyn Settle<Pe>>,
+}
+
+impl<T: Portable + Sync> Settle<T> for Made {
+    fn settle(&self, result: Result<T, TaskError>) {
+        self.home.settle(keep(&self.maker, self.key, result));
+    }
+}
+
+/// Keeps the value, and returns where.
+fn keep<T: Portable + Sync>(
+    maker: &Processor,
+    key: Key,
+    result: Result<T, TaskError>,
+) -> Result<Pe, TaskError> {
+    let made = result.as_ref().map(|_| maker.me()).map_err(TaskError::clone);
+    maker.values.slot::<T>(key).settle(result.map(Arc::new));
+    if made.is_err() {
+        // Home gets the error, and nothing is kept here.
+        maker.values.remove(key);
+    }
+    made
 }
