@@ -139,31 +139,3 @@ impl fmt::Display for MapSkeleton {
         f.write_str(&name_of(self))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ultramarine::{Label, LaneKind, LevelKind, Options, Place};
-
-    /// Two of three PEs are nearer to each other, so the machine has two parts.
-    #[test]
-    fn the_predicted_number_of_tasks_is_started() {
-        let rack = |name: &str| Place::new(vec![Label::new(LevelKind::Switch, name.to_owned())]);
-        let racks = ["r0", "r0", "r1"].map(rack).to_vec();
-        let options = Options::default().places(racks).threads(1).lane(LaneKind::Memory);
-        let job = options.run(async |cx| {
-            for items in [0, 1, 2, 3, 4, 5, 61] {
-                for skeleton in MapSkeleton::value_variants() {
-                    let before = cx.statistics().await?.tasks;
-                    let squares = skeleton.map(&cx, |n: u64| n * n, (0..items).collect()).await?;
-                    let started = cx.statistics().await?.tasks - before;
-                    assert!(squares.into_iter().eq((0..items).map(|n| n * n)), "{skeleton}");
-                    let predicted = skeleton.tasks(&cx, items as usize);
-                    assert_eq!(started, predicted, "{skeleton} of {items} items");
-                }
-            }
-            Ok(())
-        });
-        job.expect("the job is well");
-    }
-}

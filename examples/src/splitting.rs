@@ -22,31 +22,3 @@ pub fn splitting(text: &str) -> Result<Splitting, String> {
         _ => Err("`steal-driven`, `depth:N` or `budget:N` is expected".to_owned()),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn valid_texts_are_read() {
-        assert_eq!(splitting("steal-driven"), Ok(Splitting::StealDriven));
-        assert_eq!(splitting("depth:0"), Ok(Splitting::Depth(0)));
-        assert_eq!(splitting("budget:100"), Ok(Splitting::Budget(100)));
-    }
-
-    #[test]
-    fn other_texts_are_refused() {
-        for (text, reason) in [
-            ("", "`steal-driven`, `depth:N` or `budget:N` is expected"),
-            ("depth", "is expected"),
-            ("depth:", "cannot parse integer from empty string"),
-            ("depth:-1", "`-1`: invalid digit"),
-            ("depth:4294967296", "no tree has a depth of 4294967296"),
-            ("budget:0", "one node at least"),
-            ("steal-driven:1", "is expected"),
-        ] {
-            let said = splitting(text).expect_err(text);
-            assert!(said.contains(reason), "{text}: {said}");
-        }
-    }
-}

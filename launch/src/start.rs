@@ -7,8 +7,9 @@ use crate::options::Options;
 use crate::request;
 use crate::threads;
 use std::io::{IsTerminal as _, Write as _};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 use ultramarine_environment::flags::LaneKind;
 use ultramarine_environment::launcher::{Launched, launched};
 use ultramarine_environment::variables;
@@ -132,28 +133,36 @@ fn log_to_stderr() -> Result<(), StartError> {
     // A file of a batch job's output shows no colours.
     let is_allowed = variables::text(variables::NO_COLOR).is_none_or(|text| text.is_empty());
     let has_colours = is_allowed && std::io::stderr().is_terminal();
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(has_colours);
+    let lines = tracing_subscriber::fmt::layer().with_ansi(has_colours).with_writer(log::writer);
     // A program that has installed a subscriber keeps it.
-    let _ = subscriber.with_writer(log::writer).try_init();
+    let _ = tracing_subscriber::registry().with(lines).with(filter).try_init();
     Ok(())
 }
 
-/// What to show.
-fn log_filter(text: &str) -> Result<EnvFilter, StartError> {
+/// What to show. (`EnvFilter` would also choose by spans, of which the runtime has none, for half a
+/// megabyte of regular expressions.)
+fn log_filter(text: &str) -> Result<Targets, StartError> {
     let refuse = || {
         let hint = "a level such as `debug`, or `module=level`, is expected";
         StartError::Options(format!("ULTRAMARINE_LOG = `{text}`: {hint}"))
     };
-    // The parser takes a misspelt level for a module and shows nothing.
-    let is_odd = |part: &str| match part.split_once('=') {
-        Some((_, level)) => level.is_empty(),
-        None => !part.is_empty() && part.parse::<LevelFilter>().is_err(),
-    };
-    if !text.contains('[') && text.split(',').any(|part| is_odd(part.trim())) {
-        return Err(refuse());
+    let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).peekable();
+    let mut filter = Targets::new();
+    if parts.peek().is_none() {
+        filter = filter.with_default(LevelFilter::WARN);
     }
-    let builder = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into());
-    builder.parse(text).map_err(|_| refuse())
+    for part in parts {
+        let (module, level) = part.rsplit_once('=').unwrap_or(("", part));
+        // An empty level would be parsed as one.
+        let level = Some(level.trim()).filter(|level| !level.is_empty()).ok_or_else(refuse)?;
+        let level: LevelFilter = level.parse().map_err(|_| refuse())?;
+        filter = match module.trim() {
+            "" => filter.with_default(level),
+            module if module.contains(['[', '{']) => return Err(refuse()),
+            module => filter.with_target(module, level),
+        };
+    }
+    Ok(filter)
 }
 
 #[cfg(test)]
@@ -162,10 +171,10 @@ mod tests {
 
     #[test]
     fn what_to_log_is_a_level_or_one_for_a_module() {
-        for right in ["", "debug", "INFO", "off", "warn,ultramarine_runtime=trace", "[span]=info"] {
+        for right in ["", "debug", "INFO", "off", "warn,ultramarine_runtime=trace"] {
             log_filter(right).expect(right);
         }
-        for wrong in ["bogus=", "loud", "debug,runtime=", "ultramarine=loud"] {
+        for wrong in ["bogus=", "loud", "debug,runtime=", "ultramarine=loud", "[span]=info"] {
             let error = log_filter(wrong).expect_err(wrong).to_string();
             assert!(error.starts_with(&format!("ULTRAMARINE_LOG = `{wrong}`: ")), "{error}");
         }

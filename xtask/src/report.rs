@@ -1,5 +1,6 @@
-//! What `cargo xtask test` says: a heading for each step, a table at the end, and below it the
-//! closing lines of the test runners, which otherwise are far up in the log.
+//! What `cargo xtask test` says: a heading for each step, its time and its slowest tests, a table at
+//! the end, and below it the closing lines of the test runners, which otherwise are far up in the
+//! log.
 
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 use std::process::{Command, Stdio};
@@ -31,8 +32,53 @@ pub(crate) fn heading(step: &str, summary: &str) {
     println!("\n=== {step}: {summary}");
 }
 
-pub(crate) fn footing(row: &Row) {
+pub(crate) fn footing(row: &Row, slowest: &[TestTime]) {
     println!("--- {}: {} in {:.1} s", row.step, word(&row.outcome), row.took.as_secs_f64());
+    if !slowest.is_empty() {
+        println!("    the slowest tests:");
+    }
+    for TestTime { seconds, name } in slowest {
+        println!("    {seconds:>7.1} s  {name}");
+    }
+}
+
+/// How long a test took, as nextest says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TestTime {
+    pub(crate) seconds: f64,
+    pub(crate) name: String,
+}
+
+impl TestTime {
+    /// From a line about a test that has ended: `PASS [   0.012s] ( 3/20) crate::binary test`.
+    fn read(line: &str) -> Option<Self> {
+        let (word, rest) = line.split_once(" [")?;
+        let (seconds, rest) = rest.split_once("s] ")?;
+        let (_, name) = rest.split_once(") ")?;
+        let has_ended = word.chars().all(|c| c.is_ascii_uppercase() || "- 0123456789".contains(c));
+        let seconds = seconds.trim().parse().ok().filter(|_| has_ended)?;
+        Some(TestTime { seconds, name: name.to_owned() })
+    }
+}
+
+/// How many of the slowest tests of a step are named.
+const SLOWEST: usize = 10;
+
+/// The slowest tests, each once: nextest says some things twice.
+fn slowest(mut times: Vec<TestTime>) -> Vec<TestTime> {
+    times.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.name.cmp(&b.name)));
+    times.dedup();
+    times.truncate(SLOWEST);
+    times
+}
+
+/// What was heard of a test runner.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    /// Its closing lines.
+    pub(crate) closing: Vec<String>,
+    /// Its slowest tests, the slowest first.
+    pub(crate) slowest: Vec<TestTime>,
 }
 
 /// The table, as text.
@@ -50,7 +96,10 @@ pub(crate) fn table(rows: &[Row]) -> String {
         row.closing.iter().map(|line| [&row.step, ": ", line, "\n"].concat()).collect()
     };
     let header = format!("{:width$}  {:>7}  result\n", "step", "seconds");
-    std::iter::once(header).chain(rows.iter().map(line)).chain(rows.iter().map(closing)).collect()
+    let all: Duration = rows.iter().map(|row| row.took).sum();
+    let all = format!("{:width$}  {:>7.1}\n", "all", all.as_secs_f64());
+    let lines = std::iter::once(header).chain(rows.iter().map(line)).chain([all]);
+    lines.chain(rows.iter().map(closing)).collect()
 }
 
 fn word(outcome: &StepOutcome) -> &'static str {
@@ -61,9 +110,9 @@ fn word(outcome: &StepOutcome) -> &'static str {
     }
 }
 
-/// Runs the command, passes its output on as it comes, and picks the closing lines of a test
-/// runner out of it. Returns whether it succeeded, and those lines.
-pub(crate) fn run_and_listen(command: &mut Command) -> Result<(bool, Vec<String>)> {
+/// Runs the command, passes its output on as it comes, and picks out what a test runner says of its
+/// tests. Returns whether it succeeded, and that.
+pub(crate) fn run_and_listen(command: &mut Command) -> Result<(bool, Heard)> {
     if std::io::stdout().is_terminal() {
         // A pipe is put in between: without this the colours would go.
         command.env("CARGO_TERM_COLOR", "always");
@@ -75,24 +124,27 @@ fn listen(
     command: &mut Command,
     to_stdout: impl Write,
     to_stderr: impl Write + Send,
-) -> Result<(bool, Vec<String>)> {
+) -> Result<(bool, Heard)> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| cannot_start(command, &error))?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let closing = thread::scope(|scope| {
+    let heard = thread::scope(|scope| {
         let errors = scope.spawn(|| stderr.map(|pipe| pass_on(pipe, to_stderr)));
-        let mut closing = stdout.map(|pipe| pass_on(pipe, to_stdout)).unwrap_or_default();
-        closing.extend(errors.join().ok().flatten().unwrap_or_default());
-        closing
+        let mut heard = stdout.map(|pipe| pass_on(pipe, to_stdout)).unwrap_or_default();
+        let errors = errors.join().ok().flatten().unwrap_or_default();
+        heard.closing.extend(errors.closing);
+        heard.slowest.extend(errors.slowest);
+        Heard { slowest: slowest(heard.slowest), ..heard }
     });
     let status = child.wait().map_err(|error| cannot_start(command, &error))?;
-    Ok((status.success(), closing))
+    Ok((status.success(), heard))
 }
 
-/// Copies every line; returns the closing lines among them, and how many tests say that they were
-/// skipped.
-fn pass_on(from: impl Read, mut to: impl Write) -> Vec<String> {
+/// Copies every line. Returns the times of tests and the closing lines among them, and how many
+/// tests say that they were skipped.
+fn pass_on(from: impl Read, mut to: impl Write) -> Heard {
     let (mut closing, mut skipped) = (Vec::<String>::new(), 0);
+    let mut times = Vec::new();
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
     // An error of reading ends the output, as its end does. An error of writing (no process reads
@@ -106,13 +158,14 @@ fn pass_on(from: impl Read, mut to: impl Write) -> Vec<String> {
             closing.push(plain.trim().to_owned());
         }
         skipped += u32::from(plain.trim().starts_with("skipped: "));
+        times.extend(TestTime::read(plain.trim()));
         line.clear();
     }
     if skipped > 0 {
         closing
             .push(format!("of these, {skipped} said that they had nothing to test here, and why"));
     }
-    closing
+    Heard { closing, slowest: slowest(times) }
 }
 
 /// Whether it is nextest's summary, or a line about a test that has failed: `FAIL [   0.012s] …`.
@@ -165,6 +218,7 @@ step        seconds  result
 format          1.0  ok
 test-mpich    125.0  failed
 deny            0.0  skipped: no network
+all           126.0
 test-mpich: Summary [ 2s] 3 tests run
 ";
         assert_eq!(table(&rows), expected);
@@ -184,7 +238,7 @@ test-mpich: Summary [ 2s] 3 tests run
                    skipped: no launcher\n    skipped: no cluster\nnothing was skipped: fine\n\
                    no newline";
         let mut copy = Vec::new();
-        let closing = pass_on(log.as_bytes(), &mut copy);
+        let closing = pass_on(log.as_bytes(), &mut copy).closing;
         assert_eq!(String::from_utf8(copy).unwrap(), log);
         assert_eq!(
             closing,
@@ -203,11 +257,29 @@ test-mpich: Summary [ 2s] 3 tests run
     #[test]
     fn both_streams_are_heard_and_the_exit_code_counts() {
         let script = "echo 'Summary [1]' >&2; echo 'test result: ok. 1 passed'; exit 1";
-        let (ok, closing) = {
+        let (ok, heard) = {
             let mut command = Command::new("sh");
             listen(command.args(["-c", script]), std::io::sink(), std::io::sink()).unwrap()
         };
         assert!(!ok);
-        assert_eq!(closing, ["test result: ok. 1 passed", "Summary [1]"]);
+        assert_eq!(heard.closing, ["test result: ok. 1 passed", "Summary [1]"]);
+    }
+
+    #[test]
+    fn the_slowest_tests_come_first_and_each_once() {
+        let log = "        PASS [   0.512s] (1/4) a::all one\n        \
+                   \u{1b}[32;1mPASS\u{1b}[0m [  12.034s] (2/4) a::all two\n        \
+                   SLOW [> 60.000s] (─/4) a::all three\n     \
+                   TIMEOUT [ 180.001s] (3/4) a::all three\n  \
+                   TRY 1 FAIL [   3.100s] (4/4) a::all four\n     \
+                   Summary [ 200.000s] 4 tests run: 2 passed\n        \
+                   PASS [  12.034s] (2/4) a::all two\n";
+        let slowest = pass_on(log.as_bytes(), std::io::sink()).slowest;
+        let shown = slowest.iter().map(|test| format!("{} {}", test.seconds, test.name));
+        let expected =
+            ["180.001 a::all three", "12.034 a::all two", "3.1 a::all four", "0.512 a::all one"];
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
+        let many = (0..30).map(|n| TestTime { seconds: f64::from(n), name: n.to_string() });
+        assert_eq!(super::slowest(many.collect()).len(), SLOWEST);
     }
 }

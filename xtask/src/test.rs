@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use crate::mpi::Mpi;
 use crate::process::Result;
-use crate::report::{self, Row, StepOutcome};
+use crate::report::{self, Heard, Row, StepOutcome};
 use crate::setup::{self, Wanted};
 use crate::smoke;
 use crate::step::{Step, Work};
@@ -65,13 +65,13 @@ fn run_steps(steps: Vec<Step>, wanted: Wanted) -> ExitCode {
         let summary = "What the build needs is installed";
         rows.push(timed("setup", summary, || {
             mpis = setup::ensure(wanted);
-            mpis.as_ref().map(|_| (StepOutcome::Ok, Vec::new())).map_err(Clone::clone)
+            mpis.as_ref().map(|_| (StepOutcome::Ok, Heard::default())).map_err(Clone::clone)
         }));
     }
     for step in steps {
         rows.push(timed(&step.name(), &step.summary(), || match &mpis {
             Err(_) if step.needs_setup() => {
-                Ok((StepOutcome::Skipped("setup failed".into()), Vec::new()))
+                Ok((StepOutcome::Skipped("setup failed".into()), Heard::default()))
             }
             Ok(mpis) => run_step(step, mpis),
             Err(_) => run_step(step, &[]),
@@ -86,18 +86,18 @@ fn run_steps(steps: Vec<Step>, wanted: Wanted) -> ExitCode {
     }
 }
 
-/// How a step ended, with the closing lines of the test runner, if it ran one.
-type Ending = (StepOutcome, Vec<String>);
+/// How a step ended, with what was heard of the test runner, if it ran one.
+type Ending = (StepOutcome, Heard);
 
 fn run_step(step: Step, mpis: &[Mpi]) -> Result<Ending> {
     match step.work(mpis) {
         Work::Run(mut command) => {
-            let (ok, closing) = report::run_and_listen(&mut command)?;
-            Ok((if ok { StepOutcome::Ok } else { StepOutcome::Failed }, closing))
+            let (ok, heard) = report::run_and_listen(&mut command)?;
+            Ok((if ok { StepOutcome::Ok } else { StepOutcome::Failed }, heard))
         }
-        Work::Tidy => tidy::run().map(|()| (StepOutcome::Ok, Vec::new())),
-        Work::Smoke(mpi) => smoke::run(&mpi).map(|()| (StepOutcome::Ok, Vec::new())),
-        Work::Skip(why) => Ok((StepOutcome::Skipped(why), Vec::new())),
+        Work::Tidy => tidy::run().map(|()| (StepOutcome::Ok, Heard::default())),
+        Work::Smoke(mpi) => smoke::run(&mpi).map(|()| (StepOutcome::Ok, Heard::default())),
+        Work::Skip(why) => Ok((StepOutcome::Skipped(why), Heard::default())),
     }
 }
 
@@ -105,11 +105,13 @@ fn run_step(step: Step, mpis: &[Mpi]) -> Result<Ending> {
 fn timed(step: &str, summary: &str, work: impl FnOnce() -> Result<Ending>) -> Row {
     report::heading(step, summary);
     let start = Instant::now();
-    let (outcome, closing) = work().unwrap_or_else(|failure| {
+    let (outcome, heard) = work().unwrap_or_else(|failure| {
         eprintln!("{failure}");
-        (StepOutcome::Failed, vec![failure.to_string()])
+        let closing = vec![failure.to_string()];
+        (StepOutcome::Failed, Heard { closing, ..Heard::default() })
     });
+    let Heard { closing, slowest } = heard;
     let row = Row { step: step.to_owned(), took: start.elapsed(), outcome, closing };
-    report::footing(&row);
+    report::footing(&row, &slowest);
     row
 }

@@ -33,10 +33,10 @@ struct Arguments {
 }
 
 /// The largest `--upto`. Each task sieves with all primes up to its square root, a million.
-const UPTO_MAX: u64 = 1_000_000_000_000;
+pub const UPTO_MAX: u64 = 1_000_000_000_000;
 
 /// The number of numbers sieved at a time. Their products fit the first cache of a core.
-const BLOCK: usize = 1 << 15;
+pub const BLOCK: usize = 1 << 15;
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
@@ -60,7 +60,7 @@ async fn liouville(cx: Context, arguments: Arguments) -> Result<()> {
 }
 
 /// The sum of `λ` over the range, which is not empty and starts at 1 or later.
-fn sum_liouville(range: Range<u64>) -> i64 {
+pub fn sum_liouville(range: Range<u64>) -> i64 {
     let primes = primes_up_to((range.end - 1).isqrt());
     let mut products = vec![1; BLOCK.min((range.end - range.start) as usize)];
     let starts = range.clone().step_by(BLOCK);
@@ -112,50 +112,4 @@ fn primes_up_to(last: u64) -> Vec<u64> {
         }
     }
     primes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// By trial division.
-    fn liouville(mut n: u64) -> i64 {
-        let (mut sign, mut divisor) = (1, 2);
-        while n > 1 {
-            if n.is_multiple_of(divisor) {
-                n /= divisor;
-                sign = -sign;
-            } else {
-                divisor += 1;
-            }
-        }
-        sign
-    }
-
-    #[test]
-    fn it_agrees_with_trial_division() {
-        let mut sum = 0;
-        for n in 1..2000 {
-            assert_eq!(sum_liouville(n..n + 1), liouville(n), "{n}");
-            sum += liouville(n);
-            assert_eq!(sum_liouville(1..n + 1), sum, "{n}");
-        }
-    }
-
-    #[test]
-    fn blocks_join_correctly() {
-        let block = BLOCK as u64;
-        let whole = sum_liouville(1..3 * block + 7);
-        let cut = [1..block - 1, block - 1..2 * block + 1, 2 * block + 1..3 * block + 7];
-        assert_eq!(whole, cut.into_iter().map(sum_liouville).sum::<i64>());
-    }
-
-    #[test]
-    fn the_largest_numbers_are_sieved_correctly() {
-        // 999999999989 is the largest prime below 10^12.
-        assert_eq!(sum_liouville(999_999_999_989..999_999_999_990), -1);
-        assert_eq!(sum_liouville(UPTO_MAX..UPTO_MAX + 1), 1);
-        let square = 999_983_u64.pow(2);
-        assert_eq!(sum_liouville(square..square + 1), 1);
-    }
 }

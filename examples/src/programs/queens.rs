@@ -49,7 +49,7 @@ const ROWS_FAR: u32 = 11;
 
 /// A board whose first rows have queens. A column is a bit.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-struct Board {
+pub struct Board {
     size: u32,
     /// The number of rows that are divided into problems, at most the size.
     threshold: u32,
@@ -62,17 +62,19 @@ struct Board {
 }
 
 impl Board {
-    fn empty(size: u32, threshold: u32) -> Board {
+    /// A board without queens.
+    pub fn empty(size: u32, threshold: u32) -> Board {
         let threshold = threshold.min(size);
         Board { size, threshold, row: 0, columns: 0, falling: 0, rising: 0 }
     }
 
-    fn is_trivial(&self) -> bool {
+    /// Whether it is not divided.
+    pub fn is_trivial(&self) -> bool {
         self.row >= self.threshold
     }
 
     /// The boards with one more queen, beginning at the right.
-    fn placements(self) -> impl Iterator<Item = Board> {
+    pub fn placements(self) -> impl Iterator<Item = Board> {
         let mut free = !(self.columns | self.falling | self.rising) & ((1 << self.size) - 1);
         std::iter::from_fn(move || {
             let queen = free & free.wrapping_neg();
@@ -105,7 +107,8 @@ fn count(board: Board) -> u64 {
     if board.row == board.size { 1 } else { board.placements().map(count).sum() }
 }
 
-fn with_rayon(board: Board) -> u64 {
+/// The number of ways to place all queens, by rayon.
+pub fn with_rayon(board: Board) -> u64 {
     if board.is_trivial() {
         return count(board);
     }
@@ -137,31 +140,4 @@ async fn queens(cx: Context, arguments: Arguments) -> Result<()> {
     let work = skeleton.conquer(&cx, &journal, solvers, Board::empty(board, threshold));
     let result = job.progress(&cx, None, work).await?;
     Report::gather(&cx, "queens", (name_of(&skeleton), &job), start, result).await?.print(&job)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// OEIS A000170.
-    #[test]
-    fn every_threshold_gives_the_known_numbers() {
-        for (size, expected) in (1..).zip([1, 0, 0, 2, 10, 4, 40, 92, 352, 724]) {
-            for threshold in 0..size + 2 {
-                assert_eq!(with_rayon(Board::empty(size, threshold)), expected, "{size}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_board_of_14_has_the_problems_of_the_paper() {
-        let mut boards = vec![Board::empty(14, 5)];
-        let mut problems = 0;
-        while !boards.is_empty() {
-            problems += boards.len();
-            boards.retain(|board| !board.is_trivial());
-            boards = boards.into_iter().flat_map(Board::placements).collect();
-        }
-        assert_eq!(problems, 65_235);
-    }
 }

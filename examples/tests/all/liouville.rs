@@ -98,3 +98,48 @@ fn any_number_of_ranks_gives_the_sum_on_either_lane() {
         }
     }
 }
+
+mod sums {
+    use ultramarine_examples::programs::liouville::{BLOCK, UPTO_MAX, sum_liouville};
+
+    /// By trial division.
+    fn liouville(mut n: u64) -> i64 {
+        let (mut sign, mut divisor) = (1, 2);
+        while n > 1 {
+            if n.is_multiple_of(divisor) {
+                n /= divisor;
+                sign = -sign;
+            } else {
+                divisor += 1;
+            }
+        }
+        sign
+    }
+
+    #[test]
+    fn it_agrees_with_trial_division() {
+        let mut sum = 0;
+        for n in 1..2000 {
+            assert_eq!(sum_liouville(n..n + 1), liouville(n), "{n}");
+            sum += liouville(n);
+            assert_eq!(sum_liouville(1..n + 1), sum, "{n}");
+        }
+    }
+
+    #[test]
+    fn blocks_join_correctly() {
+        let block = BLOCK as u64;
+        let whole = sum_liouville(1..3 * block + 7);
+        let cut = [1..block - 1, block - 1..2 * block + 1, 2 * block + 1..3 * block + 7];
+        assert_eq!(whole, cut.into_iter().map(sum_liouville).sum::<i64>());
+    }
+
+    #[test]
+    fn the_largest_numbers_are_sieved_correctly() {
+        // 999999999989 is the largest prime below 10^12.
+        assert_eq!(sum_liouville(999_999_999_989..999_999_999_990), -1);
+        assert_eq!(sum_liouville(UPTO_MAX..UPTO_MAX + 1), 1);
+        let square = 999_983_u64.pow(2);
+        assert_eq!(sum_liouville(square..square + 1), 1);
+    }
+}

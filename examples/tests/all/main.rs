@@ -8,6 +8,7 @@ mod cholesky;
 mod common;
 mod faults;
 mod fibonacci;
+mod flags;
 mod graph;
 #[cfg(feature = "mpi")]
 mod guest;
@@ -23,6 +24,7 @@ mod progress;
 mod quadrature;
 mod queens;
 mod recording;
+mod steal_picture;
 mod stencil;
 mod sum_euler;
 mod sweep;

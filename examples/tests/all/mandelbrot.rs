@@ -170,3 +170,31 @@ fn only_the_root_writes() {
         assert_eq!((decoded(&path).0, &report["pes"]), (64, &ranks.into()));
     }
 }
+
+mod points {
+    use ultramarine_examples::programs::mandelbrot::{AROUND, SET, escape, palette};
+
+    #[test]
+    fn known_points_escape_when_they_should() {
+        for (point, count) in [
+            ((0.0, 0.0), 100),
+            ((-2.0, 0.0), 100),
+            ((1.0, 0.0), 3),
+            ((0.5, 0.0), 5),
+            ((3.0, 0.0), 1),
+        ] {
+            assert_eq!(escape(point, 100).0, count, "{point:?}");
+        }
+    }
+
+    #[test]
+    fn the_palette_has_all_colours_and_smooth_shades() {
+        let palette = palette();
+        assert_eq!(palette.len(), 256 * 3);
+        assert_eq!((&palette[..3], &palette[3..6]), (&SET[..], &AROUND[0].1[..]));
+        assert_eq!(&palette[255 * 3..], AROUND[5].1);
+        for (one, next) in palette[3..].chunks(3).zip(palette[6..].chunks(3)) {
+            assert!(one.iter().zip(next).all(|(a, b)| a.abs_diff(*b) < 8), "{one:?} {next:?}");
+        }
+    }
+}

@@ -53,3 +53,27 @@ fn ranks_sort_whether_they_copy_from_each_other_or_not() {
         }
     }
 }
+
+mod runs {
+    use ultramarine_examples::programs::merge_sort::{SortedRun, merge};
+    use ultramarine_examples::random;
+
+    #[test]
+    fn merging_is_sorting() {
+        let mut random = random(7);
+        let parts: Vec<Vec<u64>> =
+            (0..9).map(|n| (0..n * 10).map(|_| random()).collect()).collect();
+        let mut all = parts.concat();
+        all.sort_unstable();
+        let runs: Vec<SortedRun> = parts.into_iter().map(SortedRun::of).collect();
+        assert!(merge(&runs).eq(all));
+    }
+
+    #[test]
+    fn a_change_is_seen() {
+        let mut run = SortedRun::of((0..1000).rev().collect());
+        assert!(run.is_whole());
+        run.numbers[500] += 1;
+        assert!(!run.is_whole());
+    }
+}

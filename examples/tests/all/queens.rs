@@ -123,3 +123,29 @@ fn a_pe_that_cannot_start_is_not_waited_for() {
     }
     assert!(said.contains("the worker threads of PE "), "{said}");
 }
+
+mod boards {
+    use ultramarine_examples::programs::queens::{Board, with_rayon};
+
+    /// OEIS A000170.
+    #[test]
+    fn every_threshold_gives_the_known_numbers() {
+        for (size, expected) in (1..).zip([1, 0, 0, 2, 10, 4, 40, 92, 352, 724]) {
+            for threshold in 0..size + 2 {
+                assert_eq!(with_rayon(Board::empty(size, threshold)), expected, "{size}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_board_of_14_has_the_problems_of_the_paper() {
+        let mut boards = vec![Board::empty(14, 5)];
+        let mut problems = 0;
+        while !boards.is_empty() {
+            problems += boards.len();
+            boards.retain(|board| !board.is_trivial());
+            boards = boards.into_iter().flat_map(Board::placements).collect();
+        }
+        assert_eq!(problems, 65_235);
+    }
+}

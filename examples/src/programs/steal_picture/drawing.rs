@@ -44,7 +44,7 @@ struct Drawing {
 
 /// The picture, as the text of an SVG file. `moved` says how many tasks the first PE of each pair
 /// made and the second ran.
-pub(crate) fn draw(job: &Topology, moved: &BTreeMap<(Pe, Pe), u64>) -> String {
+pub fn draw(job: &Topology, moved: &BTreeMap<(Pe, Pe), u64>) -> String {
     let far: Vec<Distance> =
         job.radii().iter().rev().copied().filter(|radius| *radius > Distance::ZERO).collect();
     let class = |distance| far.iter().position(|d| *d == distance).unwrap_or(0).min(COLOURS - 1);
@@ -177,34 +177,4 @@ fn comma(number: u64) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev();
     groups.map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ultramarine::Options;
-
-    #[test]
-    fn the_picture_shows_what_moved_at_which_distance() {
-        let job = Options::default().describe("r1n[1-2],r2n[1-2]", 2).expect("a job");
-        let pe = Pe::new;
-        // To itself, to its host, to its rack and back, to the other rack.
-        let moved = [(0, 0, 1000), (0, 1, 3), (1, 2, 2), (2, 1, 4), (7, 0, 1)];
-        let moved = moved.map(|(from, to, tasks)| ((pe(from), pe(to)), tasks));
-        let svg = draw(&job, &BTreeMap::from(moved));
-        for text in [
-            "1,010 tasks, of which 10 were stolen",
-            "distance 1: 1 tasks, 10 %",
-            "distance 1/2: 6 tasks, 60 %",
-            "distance 1/4: 3 tasks, 30 %",
-            "PE 1 and PE 2: 6 tasks",
-            "ran 1,001",
-            "host r2n2",
-        ] {
-            assert!(svg.contains(text), "`{text}` is not in {svg}");
-        }
-        // Three arcs, and a line for each distance.
-        assert_eq!(svg.matches("<path").count(), 6, "{svg}");
-        assert_eq!(svg.matches("class='pe'").count(), 8, "{svg}");
-    }
 }

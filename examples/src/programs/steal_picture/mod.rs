@@ -7,7 +7,7 @@
 //! cargo run --release -p ultramarine-examples --bin steal_picture docs/stolen.svg
 //! ```
 
-mod drawing;
+pub mod drawing;
 
 use crate::print;
 use clap::Parser;
