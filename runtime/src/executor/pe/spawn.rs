@@ -9,9 +9,15 @@ use crate::executor::schedule::standby::{is_standby, is_urgent};
 use crate::executor::task::start::{Effort, Packed};
 use crate::protocol::Message;
 use async_task::{Runnable, Task};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use ultramarine_topology::Pe;
+
+/// What a task runs that may wait. It is in a box so that the machinery of tasks is compiled once:
+/// its copies were a quarter of the code that a program of many tasks gave to the compiler. (Of
+/// 450 ns for a task that is spawned and awaited the box takes 7.)
+type BoxedFuture = Pin<Box<dyn std::future::Future<Output = ()> + Send>>;
 
 /// Where a task waits for a worker.
 #[derive(Clone, Copy)]
@@ -62,7 +68,7 @@ impl Processor {
         if self.queues.is_worker() || is_standby() {
             return self.run_async_here(future);
         }
-        let (runnable, task) = self.make_task(future);
+        let (runnable, task) = self.make_task(Box::pin(future));
         self.resume(runnable);
         Some(task)
     }
@@ -72,6 +78,10 @@ impl Processor {
     where
         T: std::future::Future<Output = ()> + Send + 'static,
     {
+        self.run_boxed(Box::pin(future))
+    }
+
+    fn run_boxed(self: &Arc<Self>, future: BoxedFuture) -> Option<Task<()>> {
         let (runnable, task) = self.make_task(future);
         runnable.run();
         if task.is_finished() {
@@ -81,10 +91,7 @@ impl Processor {
         Some(task)
     }
 
-    fn make_task<T>(self: &Arc<Self>, future: T) -> (Runnable, Task<()>)
-    where
-        T: std::future::Future<Output = ()> + Send + 'static,
-    {
+    fn make_task(self: &Arc<Self>, future: BoxedFuture) -> (Runnable, Task<()>) {
         let (pe, is_urgent) = (self.clone(), is_urgent());
         let again = move |runnable| {
             if is_urgent { pe.resume_first(runnable) } else { pe.resume(runnable) }
