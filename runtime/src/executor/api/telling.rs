@@ -203,34 +203,15 @@ where
     }
 
     fn pack(
-        WithValue(argument, value): WithValue<A, V>,
-        mut few: SmallBytes,
+        argument: WithValue<A, V>,
+        few: SmallBytes,
         limits: PackLimits,
     ) -> Result<Bytes, PackError<WithValue<A, V>>> {
-        let label = ValueLabel::argument_of(Self::name());
-        let is_long = |array: &Array| array.bytes().len() >= Message::ARRAY_BYTES_MIN;
-        let array = value.as_ref().ok().and_then(array::share).filter(is_long);
-        let Some(array) = array else {
-            return pack(label, WithValue(argument, value), few, limits);
-        };
-        let encoded = codec::<A, _>(label, || wire::encode_within(usize::MAX, &argument, &mut few));
-        encoded.map_err(PackError::Failed)?;
-        within::<V>(limits.bytes_max, label, Bytes { few, many: Some(array) })
-            .map_err(PackError::Failed)
+        pack_with(ValueLabel::argument_of(Self::name()), argument, few, limits)
     }
 
     fn unpack(encoded: &[u8], array: Option<Array>) -> Result<WithValue<A, V>, TaskError> {
-        let label = ValueLabel::argument_of(Self::name());
-        let mut encoded = encoded;
-        let argument = codec::<A, _>(label, || wire::decode_first(&mut encoded))?;
-        let value = match array {
-            None => codec::<V, _>(label, || wire::decode(encoded)).map(Arc::new),
-            Some(array) => {
-                let value = array::take_shared(array).ok().flatten();
-                value.ok_or_else(|| label.something_else::<V>())
-            }
-        };
-        Ok(WithValue(argument, value))
+        unpack_with(ValueLabel::argument_of(Self::name()), encoded, array)
     }
 
     fn run(
@@ -244,4 +225,37 @@ where
         };
         Async(f).run(pe, argument, begins)
     }
+}
+
+fn pack_with<A: Portable, V: Portable + Sync>(
+    label: ValueLabel,
+    WithValue(argument, value): WithValue<A, V>,
+    mut few: SmallBytes,
+    limits: PackLimits,
+) -> Result<Bytes, PackError<WithValue<A, V>>> {
+    let is_long = |array: &Array| array.bytes().len() >= Message::ARRAY_BYTES_MIN;
+    let array = value.as_ref().ok().and_then(array::share).filter(is_long);
+    let Some(array) = array else {
+        return pack(label, WithValue(argument, value), few, limits);
+    };
+    let encoded = codec::<A, _>(label, || wire::encode_within(usize::MAX, &argument, &mut few));
+    encoded.map_err(PackError::Failed)?;
+    within::<V>(limits.bytes_max, label, Bytes { few, many: Some(array) })
+        .map_err(PackError::Failed)
+}
+
+fn unpack_with<A: Portable, V: Portable + Sync>(
+    label: ValueLabel,
+    mut encoded: &[u8],
+    array: Option<Array>,
+) -> Result<WithValue<A, V>, TaskError> {
+    let argument = codec::<A, _>(label, || wire::decode_first(&mut encoded))?;
+    let value = match array {
+        None => codec::<V, _>(label, || wire::decode(encoded)).map(Arc::new),
+        Some(array) => {
+            let value = array::take_shared(array).ok().flatten();
+            value.ok_or_else(|| label.something_else::<V>())
+        }
+    };
+    Ok(WithValue(argument, value))
 }

@@ -5,30 +5,30 @@ use super::spawn::Destination;
 use crate::error::TaskError;
 use crate::executor::task::cancel::Batch;
 use crate::executor::task::future::Promise;
-use crate::executor::task::start::TakeBack;
+use crate::executor::task::start::Spawned;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Waker};
 
 /// A task that an orphan has spawned. It waits until its result is asked for. The orphan is stopped
 /// when it does that; but it may share the future with tasks that are no orphans.
-pub(crate) struct Deferred<A, R> {
+pub(crate) struct Deferred<R> {
     pe: Arc<Processor>,
     destination: Destination,
-    task: Arc<dyn TakeBack<Processor, A, R>>,
+    task: Arc<dyn Spawned<Processor, R>>,
     is_enqueued: AtomicBool,
 }
 
-impl<A: 'static, R: 'static> Deferred<A, R> {
+impl<R: 'static> Deferred<R> {
     pub(crate) fn new(
         pe: &Arc<Processor>,
         destination: Destination,
-        task: Arc<dyn TakeBack<Processor, A, R>>,
+        task: Arc<dyn Spawned<Processor, R>>,
     ) -> Self {
         Deferred { pe: pe.clone(), destination, task, is_enqueued: AtomicBool::new(false) }
     }
 
-    fn enqueue_once(&self) -> &dyn TakeBack<Processor, A, R> {
+    fn enqueue_once(&self) -> &dyn Spawned<Processor, R> {
         if self.pe.is_ending() {
             self.task.call_off();
         } else if !self.is_enqueued.swap(true, Ordering::Relaxed) {
@@ -38,7 +38,7 @@ impl<A: 'static, R: 'static> Deferred<A, R> {
     }
 }
 
-impl<A: 'static, R: 'static> Promise<R> for Deferred<A, R> {
+impl<R: 'static> Promise<R> for Deferred<R> {
     fn poll(&self, waker: &Waker) -> Poll<Result<R, TaskError>> {
         self.enqueue_once().poll(waker)
     }

@@ -9,7 +9,7 @@ use crate::executor::task::local::Local;
 use crate::executor::task::origin::Origin;
 use crate::executor::task::portable::Portable;
 use crate::executor::task::site::Site;
-use crate::executor::task::start::TakeBack;
+use crate::executor::task::start::Spawned;
 use crate::executor::task::task_code::Function;
 use std::sync::Arc;
 use ultramarine_topology::{Distance, Pe};
@@ -50,16 +50,12 @@ impl Processor {
 
     /// Queues a task for a worker. A task that an [orphan](super::guests) spawns is
     /// [deferred](super::deferred).
-    pub(crate) fn submit<A, R>(
+    pub(crate) fn submit<R: 'static>(
         self: &Arc<Self>,
         home: Pe,
         destination: Destination,
-        task: Arc<dyn TakeBack<Processor, A, R>>,
-    ) -> Future<R>
-    where
-        A: 'static,
-        R: 'static,
-    {
+        task: Arc<dyn Spawned<Processor, R>>,
+    ) -> Future<R> {
         if let Some(error) = self.refusal(destination) {
             task.refuse(error);
             return Future::new(task);

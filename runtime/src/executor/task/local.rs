@@ -14,7 +14,7 @@ use super::origin::Origin;
 use super::packing::{PackError, PackLimits, WithHandles, unpack_result};
 use super::portable::Portable;
 use super::site::Site;
-use super::start::{Effort, Fill, OwnTask, Packed, Start, TakeBack, Waiting};
+use super::start::{Effort, Fill, OwnTask, Packed, Spawned, Start, TakeBack, Waiting};
 use super::task_code::Function;
 use super::travel::take_packed_handles;
 use crate::array::is_plain;
@@ -309,7 +309,9 @@ impl<S: Site, A: Portable, R: Portable> TakeBack<S, A, R> for Local<S, A, R> {
     fn take_back(&self) -> Option<A> {
         self.begin()
     }
+}
 
+impl<S: Site, A: Portable, R: Portable> Spawned<S, R> for Local<S, A, R> {
     fn refuse(&self, error: TaskError) {
         self.finish(Err(error));
     }

@@ -50,13 +50,16 @@ pub trait Fill: Send + Sync {
     fn name(&self) -> &'static str;
 }
 
-/// A task whose argument can be taken back until a thread starts it.
-pub(crate) trait TakeBack<S, A, R>: Promise<R> + Start<S> {
-    /// Takes the argument out. No thread can start the task after that.
-    fn take_back(&self) -> Option<A>;
-
+/// A task of this PE, and its result.
+pub(crate) trait Spawned<S, R>: Promise<R> + Start<S> {
     /// Ends the task, which has not been queued, with this error.
     fn refuse(&self, error: TaskError);
+}
+
+/// A task whose argument can be taken back until a thread starts it.
+pub(crate) trait TakeBack<S, A, R>: Spawned<S, R> {
+    /// Takes the argument out. No thread can start the task after that.
+    fn take_back(&self) -> Option<A>;
 }
 
 /// A task in bytes.

@@ -4,7 +4,7 @@ use super::super::body::Async;
 use super::super::context::Context;
 use crate::array::{self, Array};
 use crate::error::TaskError;
-use crate::executor::keep::slot::{DeliveryGuard, Slot, Wait};
+use crate::executor::keep::slot::{DeliveryGuard, Wait};
 use crate::executor::keep::store::Key;
 use crate::executor::pe::processor::Processor;
 use crate::executor::schedule::standby::urgently;
@@ -12,13 +12,13 @@ use crate::executor::task::body::{Begins, Body, Run};
 use crate::executor::task::caught::caught;
 use crate::executor::task::end::{End, Settle};
 use crate::executor::task::portable::Portable;
-use crate::executor::task::task_code::function;
+use crate::executor::task::task_code::{Function, function};
 use crate::executor::task::travel::travelling;
 use crate::wire;
 use async_task::Task;
 use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use ultramarine_topology::Pe;
 
 /// What a handle says: which value it is, and where to get it.
@@ -54,11 +54,19 @@ pub(crate) fn get_or_fetch<T: Portable + Sync>(pe: &Arc<Processor>, source: Sour
     if slot.claim_delivery() {
         let (pe_of_task, delivery) = (pe.clone(), DeliveryGuard(slot.clone()));
         let fetching = async move {
-            let fetched = fetch(&pe_of_task, &delivery.0, source).await;
+            let (slot, give) = (&*delivery.0, function(GiveValue::<T>(PhantomData)));
+            // Held from the moment at which it is seen.
+            let here = OnceLock::new();
+            let is_here = || slot.now().is_some_and(|now| here.set(now).is_ok());
+            let fetched = fetch(&pe_of_task, source, give, &is_here).await;
+            let fetched = match here.into_inner() {
+                Some(now) => now,
+                None => fetched.and_then(arrived),
+            };
             if fetched.is_err() {
                 pe_of_task.values.remove(source.key);
             }
-            delivery.0.settle(fetched);
+            slot.settle(fetched);
         };
         let fetching = urgently(|| pe.run_async(fetching));
         fetching.into_iter().for_each(Task::detach);
@@ -66,15 +74,21 @@ pub(crate) fn get_or_fetch<T: Portable + Sync>(pe: &Arc<Processor>, source: Sour
     slot.wait()
 }
 
-async fn fetch<T: Portable + Sync>(
+/// Gets a value from a PE that has it. `give` is the function by which PEs give such values. Ends
+/// early, with an error, if the value is found to be here.
+async fn fetch(
     pe: &Arc<Processor>,
-    slot: &Slot<T>,
     source: Source,
-) -> Result<Arc<T>, TaskError> {
+    give: Give,
+    is_here: &(dyn Fn() -> bool + Send + Sync),
+) -> Result<Array, TaskError> {
     let Source { key, maker, from } = source;
+    // Whether it is there now, or when the other PE has it.
+    let ask =
+        |other, only_if_here| pe.ask(other, give, Request { source, only_if_here, to: pe.me() });
     if let Maker::Home = maker {
         while let Some(parent) = parent(pe, key.home) {
-            match ask(pe, parent, source, false).await {
+            match ask(parent, false).await {
                 Err(TaskError::Lost { .. }) if pe.is_dead(parent) => {}
                 Err(TaskError::Lost { .. } | TaskError::ValueLost { .. }) => break,
                 result => return result,
@@ -88,21 +102,20 @@ async fn fetch<T: Portable + Sync>(
                 _ => pe.ask(key.home, function(Async(maker_of)), key).await.unwrap_or(Ok(None))?,
             };
             if let Some(maker) = maker.filter(|maker| *maker != pe.me()) {
-                match ask(pe, maker, source, false).await {
+                match ask(maker, false).await {
                     Err(TaskError::Lost { .. } | TaskError::ValueLost { .. }) => {}
                     result => return result,
                 }
-            } else if let Some(result) = slot.now() {
-                // It has been made here meanwhile.
-                return result;
+            } else if is_here() {
+                return Err(TaskError::ValueLost { pe: pe.me() });
             }
         }
     }
     let mut others: Vec<Pe> = (0..pe.topology.pes()).map(Pe::new).collect();
     others.sort_by_key(|other| (*other != from, pe.topology.distance(pe.me(), *other)));
     for other in others.into_iter().filter(|other| *other != pe.me() && !pe.is_dead(*other)) {
-        if let Ok(value) = ask(pe, other, source, true).await {
-            return Ok(value);
+        if let Ok(array) = ask(other, true).await {
+            return Ok(array);
         }
     }
     let pe = if let Maker::On(maker) = maker { maker } else { key.home };
@@ -128,15 +141,8 @@ fn parent(pe: &Processor, home: Pe) -> Option<Pe> {
     }
 }
 
-/// Asks another PE for the value: only if it is there now, or when it has it.
-async fn ask<T: Portable + Sync>(
-    pe: &Arc<Processor>,
-    other: Pe,
-    source: Source,
-    only_if_here: bool,
-) -> Result<Arc<T>, TaskError> {
-    let request = Request { source, only_if_here, to: pe.me() };
-    let array = pe.ask(other, function(GiveValue::<T>(PhantomData)), request).await?;
+/// The value that another PE has given.
+fn arrived<T: Portable + Sync>(array: Array) -> Result<Arc<T>, TaskError> {
     match array::take_shared(array) {
         Ok(Some(value)) => Ok(value),
         Ok(None) => Err(codec_error::<T>("it is another type".to_owned())),
@@ -173,7 +179,10 @@ pub(crate) struct Request {
     to: Pe,
 }
 
-/// The function of a task that gives a value to another PE.
+/// The function of a task that gives a value to another PE, whatever its type.
+type Give = &'static dyn Function<Processor, Request, Array>;
+
+/// The function that gives a value of type `T`.
 struct GiveValue<T>(PhantomData<fn() -> T>);
 
 impl<T> Clone for GiveValue<T> {
