@@ -1,6 +1,7 @@
 //! The main task of a program, as its processes run it.
 
 use crate::error::Result;
+use std::pin::Pin;
 use ultramarine_runtime::executor::Context;
 #[cfg(feature = "mpi")]
 use ultramarine_runtime::executor::{Job, JobError, Parting, lead, serve, take_part};
@@ -11,74 +12,62 @@ use ultramarine_topology::Pe;
 #[cfg(feature = "mpi")]
 pub(crate) type Outcome = Result<Option<Result<()>>, JobError>;
 
-/// A main task.
-pub(crate) trait MainTask {
-    /// The future of the main task.
-    type Future: Future<Output = Result<()>> + Send + 'static;
+/// The future of a main task.
+pub(crate) type MainFuture = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+
+/// A main task, boxed so that all that starts and ends a job is compiled once, not in each program.
+pub(crate) enum MainTask<'a> {
+    /// It can be started once.
+    Once(Box<dyn FnOnce(Context) -> MainFuture + 'a>),
+    /// It can be started again.
+    Restartable(Box<dyn Fn(Context) -> MainFuture + Send + Sync>),
+}
+
+impl<'a> MainTask<'a> {
+    /// A main task that can be started once.
+    pub(crate) fn once<F, T>(main: F) -> Self
+    where
+        F: FnOnce(Context) -> T + 'a,
+        T: Future<Output = Result<()>> + Send + 'static,
+    {
+        MainTask::Once(Box::new(move |cx| Box::pin(main(cx))))
+    }
+
+    /// A main task that can be started again.
+    pub(crate) fn restartable<F, T>(main: F) -> Self
+    where
+        F: Fn(Context) -> T + Send + Sync + 'static,
+        T: Future<Output = Result<()>> + Send + 'static,
+    {
+        MainTask::Restartable(Box::new(move |cx| Box::pin(main(cx))))
+    }
 
     /// Runs a PE of a job of several processes to its end. `may_go_on` says whether the job may
     /// go on with that PE as its root.
     #[cfg(feature = "mpi")]
-    fn take_part(
+    pub(crate) fn take_part(
         self,
         job: Job,
         may_go_on: impl Fn(Pe) -> bool + Send + Sync + 'static,
-    ) -> (Outcome, Parting);
-
-    /// The main task for a job inside one process, whose PEs end together.
-    fn once(self) -> impl FnOnce(Context) -> Self::Future;
-}
-
-/// A main task that can be started once.
-pub(crate) struct Once<F>(pub(crate) F);
-
-impl<F, T> MainTask for Once<F>
-where
-    F: FnOnce(Context) -> T,
-    T: Future<Output = Result<()>> + Send + 'static,
-{
-    type Future = T;
-
-    #[cfg(feature = "mpi")]
-    fn take_part(
-        self,
-        job: Job,
-        _: impl Fn(Pe) -> bool + Send + Sync + 'static,
     ) -> (Outcome, Parting) {
-        if job.me == Pe::ROOT {
-            let (result, parting) = lead(job, self.0);
-            (result.map(Some), parting)
-        } else {
-            let (result, parting) = serve(job);
-            (result.map(|()| None), parting)
+        match self {
+            MainTask::Restartable(main) => take_part(job, main, may_go_on),
+            MainTask::Once(main) if job.me == Pe::ROOT => {
+                let (result, parting) = lead(job, main);
+                (result.map(Some), parting)
+            }
+            MainTask::Once(_) => {
+                let (result, parting) = serve(job);
+                (result.map(|()| None), parting)
+            }
         }
     }
 
-    fn once(self) -> impl FnOnce(Context) -> T {
-        self.0
-    }
-}
-
-/// A main task that can be started again.
-pub(crate) struct Restartable<F>(pub(crate) F);
-
-impl<F, T> MainTask for Restartable<F>
-where
-    F: Fn(Context) -> T + Send + Sync + 'static,
-    T: Future<Output = Result<()>> + Send + 'static,
-{
-    type Future = T;
-
-    #[cfg(feature = "mpi")]
-    fn take_part(
-        self,
-        job: Job,
-        may_go_on: impl Fn(Pe) -> bool + Send + Sync + 'static,
-    ) -> (Outcome, Parting) {
-        take_part(job, self.0, may_go_on)
-    }
-
-    fn once(self) -> impl FnOnce(Context) -> T {
-        self.0
+    /// Starts it, in a job inside one process, whose PEs end together.
+    pub(crate) fn start(self, cx: Context) -> MainFuture {
+        match self {
+            MainTask::Once(main) => main(cx),
+            MainTask::Restartable(main) => main(cx),
+        }
     }
 }

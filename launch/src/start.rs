@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result, StartError};
 use crate::log;
-use crate::main_task::{MainTask, Once, Restartable};
+use crate::main_task::MainTask;
 use crate::options::Options;
 use crate::request;
 use crate::threads;
@@ -27,7 +27,7 @@ impl Options {
         F: FnOnce(Context) -> T,
         T: Future<Output = Result<()>> + Send + 'static,
     {
-        self.run_main(Once(main))
+        self.run_main(MainTask::once(main))
     }
 
     /// Runs the program's main task, which may be started again on another PE; see
@@ -42,10 +42,10 @@ impl Options {
         T: Future<Output = Result<()>> + Send + 'static,
     {
         self.outlives_root = true;
-        self.run_main(Restartable(main))
+        self.run_main(MainTask::restartable(main))
     }
 
-    fn run_main(self, main: impl MainTask) -> Result<()> {
+    fn run_main(self, main: MainTask<'_>) -> Result<()> {
         log::report_panics();
         ultramarine_journal::when_opened(request::let_journals_be_written);
         let result = self.start(main);
@@ -55,7 +55,7 @@ impl Options {
         result.and(written)
     }
 
-    fn start(self, main: impl MainTask) -> Result<()> {
+    fn start(self, main: MainTask<'_>) -> Result<()> {
         let launched = launched(variables::text);
         let options = log_to_stderr()
             .and_then(|()| self.completed(variables::text))
@@ -71,7 +71,7 @@ impl Options {
             (Some(launched), Ok(plain)) if !plain.stays_inside() => {
                 crate::world::run(options, launched, main)
             }
-            _ => threads::run(&options?, main.once()),
+            _ => threads::run(&options?, main),
         }
     }
 

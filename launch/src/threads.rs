@@ -2,26 +2,21 @@
 
 use crate::cpu_budget::CpuBudget;
 use crate::error::{Error, Result, StartError};
+use crate::main_task::MainTask;
 use crate::network;
 use crate::options::Options;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, mpsc};
 use ultramarine_environment::flags::{LaneKind, PES_MAX};
 use ultramarine_environment::variables;
-use ultramarine_runtime::executor::{
-    BootstrapTraffic, Context, Job, Leave, lead, serve_once_started,
-};
+use ultramarine_runtime::executor::{BootstrapTraffic, Job, Leave, lead, serve_once_started};
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::tcp::{self, TcpEndpoint};
 use ultramarine_runtime::transport::{CONNECTIONS_MIN, Lane, descriptors, memory};
 use ultramarine_topology::{Pe, Topology};
 
 /// Runs the job.
-pub(crate) fn run<F, T>(options: &Options, main: F) -> Result<()>
-where
-    F: FnOnce(Context) -> T,
-    T: Future<Output = Result<()>> + Send + 'static,
-{
+pub(crate) fn run(options: &Options, main: MainTask<'_>) -> Result<()> {
     options.faults().refuse_among_threads()?;
     if options.interface().is_some() {
         // No other host is called here, but the next start may be on several.
@@ -75,7 +70,7 @@ where
     // The root would wait for `shutdown_grace` for one that is not there. The threads of the others
     // end by themselves, as their root is gone.
     outcomes.into_iter().collect::<Result<(), _>>()?;
-    let (result, parting) = lead(root, main);
+    let (result, parting) = lead(root, |cx| main.start(cx));
     if parting.leave == Leave::Orderly {
         // Each PE has told the root what went wrong, or logged it.
         serving.into_iter().for_each(|thread| drop(thread.join()));

@@ -1,5 +1,5 @@
-//! `cargo xtask bench NAME…`: the benchmark program and those it measures against, built for speed,
-//! with an MPI to launch under.
+//! `cargo xtask bench [--lto] NAME…`: the benchmark program and those it measures against, built for
+//! speed, with an MPI to launch under; with `--lto` linked as a whole, which takes many minutes.
 //!
 //! The program starts its own processes: `MPIEXEC_FOR_TESTS` names the launcher, as for the tests.
 //! The comparison with mpi4py needs a Python with mpi4py built for the same MPI. It is made in the
@@ -14,6 +14,8 @@ use crate::setup::{self, Wanted};
 
 /// The program, and the feature with which it is built.
 const PROGRAM: &str = "bench";
+/// Asks for the profile of this name, in which the whole program is optimised when it is linked.
+const LTO: &str = "--lto";
 /// The benchmarks that compare with mpi4py.
 const WITH_PYTHON: [&str; 2] = ["noop", "bulk"];
 
@@ -21,13 +23,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let mpi = setup::ensure(Wanted::OneMpi)?.into_iter().next();
     let mpi = mpi.ok_or_else(|| Failure("no MPI found".into()))?;
 
+    let (profile, arguments) = match arguments.split_first() {
+        Some((first, rest)) if first == LTO => (LTO.trim_start_matches('-'), rest),
+        _ => ("release", arguments),
+    };
+
     let mut build = process::cargo();
-    build.args(["build", "--release", "--package", "ultramarine-examples", "--bins"]);
+    build.args(["build", "--profile", profile, "--package", "ultramarine-examples", "--bins"]);
     build.args(["--features", PROGRAM]);
     mpi.apply_to(&mut build);
     process::run(&mut build)?;
 
-    let mut bench = Command::new(mpi.target_dir().join("release").join(PROGRAM));
+    let mut bench = Command::new(mpi.target_dir().join(profile).join(PROGRAM));
     bench.args(arguments);
     if wants_python(arguments) {
         match python_with_mpi4py(&mpi) {

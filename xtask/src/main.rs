@@ -27,6 +27,7 @@ mod step;
 mod test;
 mod tidy;
 mod validate;
+mod weigh;
 
 use std::process::ExitCode;
 
@@ -71,6 +72,8 @@ enum Chore {
         #[arg(value_name = "NAME")]
         names: Vec<String>,
     },
+    /// Print how many bytes of a program each task and each call of a skeleton takes
+    Weigh,
     /// Disturb real jobs (killed processes, cut networks, …); check results, hangs, leftovers
     Chaos(chaos::Arguments),
 }
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         }
         Chore::Simulate { arguments } => simulate::run(&arguments),
         Chore::Scaling { names } => scaling::run(&names),
+        Chore::Weigh => weigh::run(),
         Chore::Chaos(arguments) => chaos::run(&arguments),
     };
     done.unwrap_or_else(|failure| {

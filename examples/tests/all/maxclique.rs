@@ -98,15 +98,15 @@ fn the_shipped_graphs_are_what_they_are_called() {
 
 #[test]
 fn known_clique_numbers_come_out_however_the_work_is_split() {
-    for (name, graph, size) in
-        [("hamming6-2", hamming(6, 2), 32), ("johnson8", johnson(8), 4), ("keller4", keller4(), 11)]
-    {
+    for (name, graph, size, lane) in [
+        ("hamming6-2", hamming(6, 2), 32, "memory"),
+        ("johnson8", johnson(8), 4, "memory"),
+        ("keller4", keller4(), 11, "tcp"),
+    ] {
         let file = file(name, &graph);
         let report = run(&mut maxclique(&file, "--skeleton sequential --json")).report();
         is_clique(&report, &graph, size);
-        for (lane, splitting) in
-            ["memory", "tcp"].into_iter().flat_map(|lane| SPLITTINGS.map(|by| (lane, by)))
-        {
+        for splitting in SPLITTINGS {
             let mut command = maxclique(&file, "--pes 3 --threads 1 --json");
             command.args(["--lane", lane, "--splitting", splitting]);
             is_clique(&run(&mut command).report(), &graph, size);

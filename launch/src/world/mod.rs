@@ -64,7 +64,7 @@ const RUMOUR: Duration = Duration::from_millis(200);
 pub(crate) fn run(
     options: Result<Options, StartError>,
     launched: Launched,
-    main: impl MainTask,
+    main: MainTask<'_>,
 ) -> Result<()> {
     static HAS_RUN: AtomicBool = AtomicBool::new(false);
     if HAS_RUN.swap(true, Ordering::Relaxed) {

@@ -35,50 +35,86 @@ fn script(name: &str) -> String {
     std::fs::read_to_string(path).expect("it is in the repository")
 }
 
-/// The scripts as a user submits them, but with the programs of this build.
+/// Submits a script as a user does, but with the programs of this build in `folder`, and less work:
+/// half a minute is more than a test needs. Returns the job's number.
+fn submit(cluster: &Cluster, folder: &Folder, name: &str, flags: &[&str]) -> String {
+    let mut sbatch = cluster.on("login");
+    sbatch.args(["sbatch", "--parsable", &format!("--output={name}")]).args(flags);
+    let shorter = folder.0.join(format!("{name}.sbatch"));
+    let text = script(name).replace("--upto 100000 --tasks 2000", "--upto 20000");
+    // `sbatch --wait` looks only now and then whether it has ended.
+    std::fs::write(&shorter, text + "\necho \"ended with $?\"\n").expect("the folder is ours");
+    sbatch.arg("--chdir").arg(&folder.0).arg(shorter);
+    let ended = run(sbatch);
+    assert!(ended.is_success, "{name}: {}", ended.err);
+    ended.out.trim().to_owned()
+}
+
+/// Waits until a submitted script has ended well. Returns its output.
+fn output(folder: &Folder, name: &str) -> String {
+    let read = || std::fs::read_to_string(folder.0.join(name)).unwrap_or_default();
+    // Slurm looks at times of jobs twice a minute.
+    let start = Instant::now();
+    while !read().contains("ended with ") {
+        assert!(start.elapsed() < Duration::from_mins(2), "{name} does not end: {}", read());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let out = read();
+    assert!(out.contains("ended with 0\n"), "{name}: {out}");
+    out
+}
+
+/// What `walltime.sbatch` prints when it was asked to end: a part of the result.
+fn is_partial(out: &str) {
+    let json = out.lines().find_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let report = json.unwrap_or_else(|| panic!("{out}"));
+    let (ranges, of) = (report["ranges"].as_u64(), report["of"].as_u64());
+    assert!(ranges > Some(0) && ranges < of, "{out}");
+}
+
+/// `numa.sbatch` cannot run here: this Slurm does not bind.
 #[test]
 fn batch_scripts_do_what_they_say() {
     let Some(cluster) = Cluster::up() else { return };
     let Some(folder) = with_programs("scripts") else { return };
-    let batch = |name: &str, flags: &[&str]| {
-        let mut sbatch = cluster.on("login");
-        sbatch.args(["sbatch", &format!("--output={name}")]).args(flags);
-        // Half a minute of work is more than a test needs.
-        let text = script(name);
-        let shorter = folder.0.join(format!("{name}.sbatch"));
-        let text = text.replace("--upto 100000 --tasks 2000", "--upto 20000");
-        // `sbatch --wait` looks only now and then whether it has ended.
-        std::fs::write(&shorter, text + "\necho \"ended with $?\"\n").expect("the folder is ours");
-        sbatch.arg("--chdir").arg(&folder.0).arg(shorter);
-        let ended = run(sbatch);
-        assert!(ended.is_success, "{name}: {}", ended.err);
-        let read = || std::fs::read_to_string(folder.0.join(name)).unwrap_or_default();
-        // Slurm looks at times of jobs twice a minute.
-        let start = Instant::now();
-        while !read().contains("ended with ") {
-            assert!(start.elapsed() < Duration::from_mins(2), "{name} does not end: {}", read());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let out = read();
-        assert!(out.contains("ended with 0\n"), "{name}: {out}");
-        out
-    };
-    // numa.sbatch cannot run here: this Slurm does not bind.
     for name in ["plain", "requeue", "no-kill", "heterogeneous"] {
-        let out = batch(name, &[]);
+        submit(&cluster, &folder, name, &[]);
+        let out = output(&folder, name);
         assert!(out.contains("): 121590396"), "{name}: {out}");
         if name == "heterogeneous" {
             assert!(out.contains(": 5 PEs"), "{out}");
         }
     }
-    // Two minutes instead of ten. Slurm looks twice a minute, and sends the signal if its next look
-    // would be too late: here at its first look when ten seconds have passed. (In the first moments
-    // there may be no process yet to hear it.)
-    let out = batch("walltime", &["--time=2", "--signal=TERM@80"]);
-    let json = out.lines().find_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let report = json.unwrap_or_else(|| panic!("{out}"));
-    let (ranges, of) = (report["ranges"].as_u64(), report["of"].as_u64());
-    assert!(ranges > Some(0) && ranges < of, "{out}");
+}
+
+/// The signal is the one that Slurm sends before the time is up, to the same processes.
+#[test]
+fn a_script_that_is_asked_to_end_prints_what_it_has() {
+    let Some(cluster) = Cluster::up() else { return };
+    let Some(folder) = with_programs("walltime") else { return };
+    let job = submit(&cluster, &folder, "walltime", &[]);
+    let slurm = |words: &[&str]| {
+        let mut command = cluster.on("login");
+        command.args(words);
+        run(command).out
+    };
+    let step = format!("{job}.0");
+    eventually("the processes run", || slurm(&["squeue", "--steps", "--noheader"]).contains(&step));
+    // In the first moments there may be no process yet to hear it.
+    std::thread::sleep(Duration::from_secs(2));
+    slurm(&["scancel", "--signal=TERM", &job]);
+    is_partial(&output(&folder, "walltime"));
+}
+
+/// Two minutes instead of ten. Slurm looks twice a minute, and sends the signal if its next look
+/// would be too late: here at its first look when ten seconds have passed.
+#[test]
+#[ignore = "takes a minute"]
+fn slurm_asks_a_script_to_end_before_its_time_is_up() {
+    let Some(cluster) = Cluster::up() else { return };
+    let Some(folder) = with_programs("walltime_by_itself") else { return };
+    submit(&cluster, &folder, "walltime", &["--time=2", "--signal=TERM@80"]);
+    is_partial(&output(&folder, "walltime"));
 }
 
 /// A job that is told that its time is nearly up, as Slurm does two minutes before, goes on in its

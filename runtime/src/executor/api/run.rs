@@ -8,9 +8,14 @@ use crate::executor::pe::processor::{Job, Processor, RestartableMain};
 use crate::executor::task::body::CatchPanic;
 use crate::executor::task::caught::caught;
 use crate::executor::task::site::Site;
+use std::future::ready;
+use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use ultramarine_topology::Pe;
+
+/// The main task's future, boxed so that what follows is compiled for each type of result only.
+type MainFuture<T> = Pin<Box<dyn std::future::Future<Output = Result<T, TaskError>> + Send>>;
 
 /// What became of the main task, once it has ended on this PE.
 type Outcome<T> = Mutex<Option<Result<T, TaskError>>>;
@@ -35,12 +40,11 @@ where
     let me = pe.me();
     // No panic may keep this thread from driving the PE: the others would wait for it.
     let future = caught(|| main(Context::of(&pe, pe.own_origin())));
-    run_main(&pe, outcome.clone(), async move {
-        match future {
-            Ok(future) => CatchPanic::of_main(me, future).await,
-            Err(message) => Err(TaskError::Panicked { pe: me, message }),
-        }
-    });
+    let main: MainFuture<T::Output> = match future {
+        Ok(future) => Box::pin(CatchPanic::of_main(me, future)),
+        Err(message) => Box::pin(ready(Err(TaskError::Panicked { pe: me, message }))),
+    };
+    run_main(&pe, outcome.clone(), main);
     let (result, parting) = see_to_the_end(&pe, &outcome);
     let without = || Err(JobError::MainPanicked("it ended without a result".to_owned()));
     (result.and_then(|value| value.map_or_else(without, Ok)), parting)
@@ -68,7 +72,7 @@ where
     let start = move |pe: &Arc<Processor>| {
         let (main, context) = (main.clone(), Context::of(pe, pe.own_origin()));
         let future = async move { main(context).await };
-        run_main(pe, result.clone(), CatchPanic::of_main(pe.me(), future));
+        run_main(pe, result.clone(), Box::pin(CatchPanic::of_main(pe.me(), future)));
     };
     let main = RestartableMain { start: Box::new(start), may_go_on: Box::new(may_go_on) };
     let pe = match Processor::start(job, Some(main)) {
@@ -84,11 +88,7 @@ where
 
 /// Runs the main task, which ends the job. If another PE could take this one's place, its result
 /// counts once enough of the others have agreed.
-fn run_main<T: Send + 'static>(
-    pe: &Arc<Processor>,
-    outcome: Arc<Outcome<T>>,
-    main: impl std::future::Future<Output = Result<T, TaskError>> + Send + 'static,
-) {
+fn run_main<T: Send + 'static>(pe: &Arc<Processor>, outcome: Arc<Outcome<T>>, main: MainFuture<T>) {
     let home = pe.clone();
     pe.run_main(async move {
         let ended = main.await;
