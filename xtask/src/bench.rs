@@ -1,5 +1,6 @@
-//! `cargo xtask bench [--lto] NAME…`: the benchmark program and those it measures against, built for
-//! speed, with an MPI to launch under; with `--lto` linked as a whole, which takes many minutes.
+//! `cargo xtask bench [--lto] NAME…`: the benchmark program and those it measures against, built
+//! for speed, with an MPI to launch under; with `--lto` linked as a whole, which takes many
+//! minutes.
 //!
 //! The program starts its own processes: `MPIEXEC_FOR_TESTS` names the launcher, as for the tests.
 //! The comparison with mpi4py needs a Python with mpi4py built for the same MPI. It is made in the

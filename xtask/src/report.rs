@@ -1,6 +1,6 @@
-//! What `cargo xtask test` says: a heading for each step, its time and its slowest tests, a table at
-//! the end, and below it the closing lines of the test runners, which otherwise are far up in the
-//! log.
+//! What `cargo xtask test` says: a heading for each step, its time and its slowest tests, a table
+//! at the end, and below it the closing lines of the test runners, which otherwise are far up in
+//! the log.
 
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 use std::process::{Command, Stdio};

@@ -1,16 +1,14 @@
-//! One real job, so that a change that breaks all of them is seen in seconds: `sum_euler` under the
-//! launcher, supervised, against a sum that is known.
+//! One real job, so that a change that breaks all of them is seen in seconds: the probe's
+//! supervised map under the launcher, of which one process is killed.
 
 use std::process::{Command, Stdio};
 
 use crate::mpi::Mpi;
 use crate::process::{self, Failure, Result, cannot_start};
 
-const PROGRAM: &str = "sum_euler";
-const ARGUMENTS: [&str; 6] = ["--upto", "10000", "--tasks", "200", "--supervised", "--json"];
-/// The sum of Euler's totient over 1..=10000.
-const SUM: u64 = 30_397_486;
-const PROCESSES: u64 = 3;
+const PROGRAM: &str = "ultramarine-probe";
+const ARGUMENTS: [&str; 3] = ["deaths", "--kill-at", "0.05"];
+const PROCESSES: &str = "3";
 
 /// The longest that the job may take, in seconds; a second is usual.
 const SECONDS_MAX: &str = "60";
@@ -29,7 +27,7 @@ pub(crate) fn run(mpi: &Mpi) -> Result<()> {
     process::run(&mut build)?;
 
     let mut job = Command::new("timeout");
-    job.args(["--kill-after=5", SECONDS_MAX, &mpi.mpiexec, "-n", &PROCESSES.to_string()]);
+    job.args(["--kill-after=5", SECONDS_MAX, &mpi.mpiexec, "-n", PROCESSES]);
     job.arg(mpi.target_dir().join("debug").join(PROGRAM)).args(ARGUMENTS);
     mpi.apply_to(&mut job);
     job.env("ULTRAMARINE_THREADS", "1").stdin(Stdio::null()).stderr(Stdio::inherit());
@@ -43,12 +41,12 @@ pub(crate) fn run(mpi: &Mpi) -> Result<()> {
     check(&said)
 }
 
-/// Whether the report on the last line is that of the whole job.
+/// Whether the report on the last line is that of a job that went on, and was right.
 fn check(said: &str) -> Result<()> {
     let last = said.lines().last().unwrap_or_default();
     let report: serde_json::Value = serde_json::from_str(last)
         .map_err(|error| Failure(format!("no report on the last line: {error}")))?;
-    for (field, expected) in [("result", SUM), ("pes", PROCESSES)] {
+    for (field, expected) in [("right", true.into()), ("dead", serde_json::Value::from(1))] {
         if report[field] != expected {
             let found = &report[field];
             return Err(Failure(format!("`{field}` is {found}, and should be {expected}")));
@@ -63,10 +61,10 @@ mod tests {
 
     #[test]
     fn the_report_must_be_right_and_whole() {
-        assert_eq!(check("hello\n{\"pes\":3,\"result\":30397486}\n"), Ok(()));
+        assert_eq!(check("hello\n{\"dead\":1,\"right\":true}\n"), Ok(()));
         let wrong = |said| check(said).unwrap_err().0;
-        assert_eq!(wrong("{\"pes\":3,\"result\":1}"), "`result` is 1, and should be 30397486");
-        assert_eq!(wrong("{\"pes\":1,\"result\":30397486}"), "`pes` is 1, and should be 3");
+        assert_eq!(wrong("{\"dead\":1,\"right\":false}"), "`right` is false, and should be true");
+        assert_eq!(wrong("{\"dead\":0,\"right\":true}"), "`dead` is 0, and should be 1");
         assert!(wrong("").starts_with("no report on the last line: "));
     }
 }

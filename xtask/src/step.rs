@@ -23,7 +23,7 @@ pub(crate) enum Step {
     Units,
     /// The laws of the hierarchy, as properties of random topologies, and its figures
     Laws,
-    /// One supervised job of three processes, whose result is known
+    /// One supervised job of three processes, of which one is killed
     Smoke,
     /// The same for the build without MPI
     ClippyNoMpi,
@@ -231,8 +231,8 @@ const LAUNCHING: &[&str] = &[
 ];
 
 /// Of their tests those that are worth running under a second MPI, as a filter of nextest: those
-/// that launch processes. Not those that have all PEs in one process, nor what the examples compute,
-/// which chaos runs under each.
+/// that launch processes. Not those that have all PEs in one process, nor what the examples
+/// compute, which chaos runs under each.
 const OF_EACH_MPI: &str = "test(/^(faults|guest)::/) \
      + (binary(jobs) - test(/^(blocked|cluster::scripts|compile_fail|drops|progress|threads)::/)) \
      + (binary(command) - test(/^(journal|papers)::/)) + binary(topo) + package(ultramarine-guard)";

@@ -1,6 +1,7 @@
-//! `cargo xtask weigh`: how many bytes of a program's machine code and tables a task adds to it, and
-//! a call of each skeleton. Programs with one call and with nine are built as a user's own crate
-//! would be, and compared; the calls differ in their functions. What debuggers read does not count.
+//! `cargo xtask weigh`: how many bytes of a program's machine code and tables a task adds to it,
+//! and a call of each skeleton. Programs with one call and with nine are built as a user's own
+//! crate would be, and compared; the calls differ in their functions. What debuggers read is no
+//! part.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -22,9 +23,11 @@ const KINDS: [Kind; 12] = [
     }),
     ("spawn, types of its own", |n| {
         format!(
-            "{{ #[derive(Serialize, Deserialize)] struct S {{ n: u64, s: String, v: Vec<(u32, f64)> }} \
+            "{{ #[derive(Serialize, Deserialize)] \
+             struct S {{ n: u64, s: String, v: Vec<(u32, f64)> }} \
              let s = S {{ n: total, s: String::new(), v: vec![] }}; \
-             total += cx.spawn(Distance::ONE, async |_, s: S| S {{ n: s.n * {n}, ..s }}, s).await?.n; }}"
+             let f = async |_: Context, s: S| S {{ n: s.n * {n}, ..s }}; \
+             total += cx.spawn(Distance::ONE, f, s).await?.n; }}"
         )
     }),
     ("spawn_at", |n| {
@@ -48,8 +51,8 @@ const KINDS: [Kind; 12] = [
     }),
     ("map_async", |n| {
         format!(
-            "total += map_async(async |_: Context, x: u64| x * {n}, 0..total).run(&cx).await?.len() \
-             as u64;"
+            "let f = async |_: Context, x: u64| x * {n}; \
+             total += map_async(f, 0..total).run(&cx).await?.len() as u64;"
         )
     }),
     ("par_divide_and_conquer", |n| {
@@ -106,7 +109,8 @@ fn write_programs(package: &Path) -> Result<()> {
     let launch = process::root().join("launch");
     let manifest = format!(
         "[package]\nname = \"weigh\"\nedition = \"2024\"\n\n[dependencies]\n\
-         ultramarine = {{ path = \"{}\" }}\nserde = {{ version = \"1\", features = [\"derive\"] }}\n\n\
+         ultramarine = {{ path = \"{}\" }}\n\
+         serde = {{ version = \"1\", features = [\"derive\"] }}\n\n\
          [workspace]\n",
         launch.display()
     );
@@ -114,20 +118,20 @@ fn write_programs(package: &Path) -> Result<()> {
     // The same versions of everything.
     fs::copy(process::root().join("Cargo.lock"), package.join("Cargo.lock")).map_err(failed)?;
     let write = |name: String, text| fs::write(binaries.join(name + ".rs"), text).map_err(failed);
-    write("weigh_nothing".into(), program(String::new()))?;
+    write("weigh_nothing".into(), program(""))?;
     for (kind, (_, code)) in KINDS.iter().enumerate() {
         for calls in [FEW, MANY] {
             let calls_of_it = (0..calls).fold(String::new(), |mut text, n| {
                 let _ = writeln!(text, "{}", code(n + 3));
                 text
             });
-            write(name(kind, calls), program(calls_of_it))?;
+            write(name(kind, calls), program(&calls_of_it))?;
         }
     }
     Ok(())
 }
 
-fn program(calls: String) -> String {
+fn program(calls: &str) -> String {
     format!(
         "#![allow(unused)]\nuse serde::{{Deserialize, Serialize}};\nuse ultramarine::prelude::*;\n\
          use ultramarine::{{Context, skeletons::dag::{{Builder, Node, dag}}}};\n\
@@ -163,7 +167,7 @@ mod tests {
     #[test]
     fn a_program_has_its_calls() {
         let (_, code) = KINDS[0];
-        assert!(program(code(7)).contains("|x: u64| x * 7, total).await?;"));
+        assert!(program(&code(7)).contains("|x: u64| x * 7, total).await?;"));
         assert_eq!(name(2, MANY), "weigh_2_9");
     }
 }

@@ -1,5 +1,5 @@
-//! The programs, one in each module. They are compiled once, with this library; a file in `bin` calls
-//! the `main` of each.
+//! The programs, one in each module. They are compiled once, with this library; a file in `bin`
+//! calls the `main` of each.
 
 pub mod cholesky;
 pub mod fibonacci;

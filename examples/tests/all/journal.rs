@@ -30,7 +30,13 @@ const PROGRAMS: [(&str, &str, &str, &str, &str); 10] = [
     ),
     ("fibonacci", env!("CARGO_BIN_EXE_fibonacci"), "--n 25", "--n 24", "fork-divide-and-conquer"),
     ("queens", env!("CARGO_BIN_EXE_queens"), "--board 9", "--board 8", "rayon"),
-    ("quadrature", env!("CARGO_BIN_EXE_quadrature"), "", "--to 2", "sequential"),
+    (
+        "quadrature",
+        env!("CARGO_BIN_EXE_quadrature"),
+        "--tolerance 1e-5",
+        "--tolerance 1e-5 --to 2",
+        "sequential",
+    ),
     (
         "uts",
         env!("CARGO_BIN_EXE_uts"),

@@ -215,7 +215,7 @@ fn any_number_of_ranks_finds_it_on_either_lane() {
 fn the_best_is_found_though_two_die() {
     // Its bound is weak: it takes half a second.
     let (graph, path) = (johnson(16), file("deaths", johnson(16)));
-    for splitting in SPLITTINGS {
+    for splitting in ["steal-driven", "depth:2", "budget:50"] {
         let flags = "--threads 1 --json --supervised --kill-at 0.02,0.06";
         let Some(mut command) = crate::common::launched(MAXCLIQUE, 4, flags) else { return };
         let ended = run(command.args(["--splitting", splitting, "--file"]).arg(&path));

@@ -90,7 +90,7 @@ fn ranks_on_either_lane_come_to_the_same_as_by_mpi_alone() {
 #[test]
 fn those_that_are_left_go_back_to_where_they_agreed() {
     // It takes long enough for all to die in it.
-    let plate = "--rows 512 --columns 512 --steps 3000 --round 150";
+    let plate = "--rows 512 --columns 512 --steps 2000 --round 100";
     let expected = sequential(plate);
     for (lane, moments, deaths) in
         [("mpi", "0.1", 1), ("mpi", "0.1,0.2", 2), ("tcp", "0.05,0.06,0.3", 3)]

@@ -202,6 +202,17 @@ mod mpi {
         }
     }
 
+    /// The program's functions are compiled with the library, and its `main` apart from them. Other
+    /// processes find the code of what they steal by its reference.
+    #[test]
+    fn functions_of_the_library_run_in_other_processes() {
+        let flags = "--upto 6000 --tasks 100 --skeleton par-map --json";
+        let Some(mut command) = mpiexec(3, flags) else { return };
+        let report = run(&mut command).report();
+        assert_eq!(report["result"], 10_943_164, "{report}");
+        assert!(report["steals"].as_object().is_some_and(|steals| !steals.is_empty()), "{report}");
+    }
+
     #[test]
     fn every_skeleton_gives_the_sum() {
         for skeleton in SKELETONS {

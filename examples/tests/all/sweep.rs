@@ -135,7 +135,7 @@ fn ranks_get_the_table_on_either_lane_as_by_mpi_alone() {
 fn all_points_are_written_though_two_die() {
     let file = folder!("sweep_deaths").join("points.csv");
     for skeleton in ["map", "push-map"] {
-        let flags = "--points 300 --steps 60000 --table-mb 5 --json --supervised --kill-at 0.1,0.3";
+        let flags = "--points 300 --steps 30000 --table-mb 5 --json --supervised --kill-at 0.1,0.3";
         let Some(mut command) = crate::common::launched(SWEEP, 4, flags) else { return };
         let ended = run(command.args(["--skeleton", skeleton, "--output"]).arg(&file));
         assert_eq!(ended.report()["points"], 300, "{skeleton}");

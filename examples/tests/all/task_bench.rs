@@ -43,17 +43,17 @@ mod mpi {
 
     #[test]
     fn blocks_and_streams_end_though_processes_die() {
-        for skeleton in ["dag", "blocks", "stream"] {
-            let flags = |more: &str| {
-                let grid = "--width 16 --steps 1500 --iterations 400 --block-steps 10";
-                format!("{grid} --json {more}")
-            };
-            let expected = run(&mut alone(TASK_BENCH, &flags("--skeleton sequential"))).report();
-            for at in ["0.1", "0.05,0.2,0.4"] {
-                let flags = flags(&format!("--skeleton {skeleton} --kill-at {at}"));
-                let Some(mut command) = launched(TASK_BENCH, 4, &flags) else { return };
-                assert_eq!(run(&mut command).report()["result"], expected["result"], "{flags}");
-            }
+        let flags = |more: &str| {
+            let grid = "--width 16 --steps 1500 --iterations 400 --block-steps 10";
+            format!("{grid} --json {more}")
+        };
+        let expected = run(&mut alone(TASK_BENCH, &flags("--skeleton sequential"))).report();
+        for (skeleton, at) in
+            [("dag", "0.05,0.2,0.4"), ("blocks", "0.05,0.2,0.4"), ("stream", "0.1")]
+        {
+            let flags = flags(&format!("--skeleton {skeleton} --kill-at {at}"));
+            let Some(mut command) = launched(TASK_BENCH, 4, &flags) else { return };
+            assert_eq!(run(&mut command).report()["result"], expected["result"], "{flags}");
         }
     }
 

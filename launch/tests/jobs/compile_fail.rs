@@ -31,7 +31,7 @@ fn compile(name: &str, effort: Effort, tasks: &[&str]) -> Result<(), String> {
     let folder = std::env::current_exe().expect("on Linux").parent().map(Path::to_owned);
     let folder = folder.expect("a program is in a folder");
     let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.rs"));
-    let tasks: String = tasks.iter().map(|task| format!("{task}.await?;\n")).collect();
+    let tasks: String = tasks.iter().flat_map(|task| [task, ".await?;\n"]).collect();
     let text = format!(
         "use ultramarine::prelude::*;\n\
          struct Bare(u64);\n\
