@@ -1,8 +1,8 @@
 //! The largest clique of a graph: the largest set of vertices that are all joined to each other.
 //!
 //! An example of branch and bound. All nodes share the graph, so it is sent once to each PE. A node
-//! is a clique and the vertices that may still be added. [`graph`] reads files in DIMACS format,
-//! and [`search`] has the tree and its bound.
+//! is a clique and the vertices that may still be added. `graph` reads files in DIMACS format,
+//! and `search` has the tree and its bound.
 
 mod graph;
 mod search;

@@ -1,7 +1,7 @@
 //! Task Bench: a grid of points, each computed from some points of the step before, as a graph with
 //! a node for each (Slaughter et al., *Task Bench*, SC20). It measures how small tasks may be.
 //!
-//! [`pattern`] has what is computed, [`blocks`] the graph in blocks.
+//! `pattern` has what is computed, `blocks` the graph in blocks.
 
 mod blocks;
 pub mod pattern;

@@ -1,7 +1,7 @@
 //! The best local alignment of two sequences (Smith and Waterman), as a graph of tiles. A tile
 //! needs those to the left of it and above it, so that the work goes through the matrix as a wave.
 //!
-//! [`alignment`] has what is computed.
+//! `alignment` has what is computed.
 
 mod alignment;
 
