@@ -192,8 +192,8 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// What is built for `cargo xtask bench` alone.
-const BENCHMARKS: &str = "ultramarine-examples/bench";
+/// All programs of the examples, and what is built for `cargo xtask bench` alone.
+const BENCHMARKS: &str = "ultramarine-examples/all,ultramarine-examples/bench";
 
 fn clippy(features: &[&str]) -> Command {
     let mut command = cargo(&["clippy", "--workspace", "--all-targets"]);

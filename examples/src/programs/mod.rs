@@ -1,22 +1,40 @@
 //! The programs, one in each module. They are compiled once, with this library; a file in `bin`
 //! calls the `main` of each.
 
+#[cfg(feature = "all")]
 pub mod cholesky;
+#[cfg(feature = "all")]
 pub mod fibonacci;
+#[cfg(feature = "all")]
 pub mod karatsuba;
+#[cfg(feature = "all")]
 pub mod knapsack;
+#[cfg(feature = "all")]
 pub mod liouville;
+#[cfg(feature = "all")]
 pub mod mandelbrot;
+#[cfg(feature = "all")]
 pub mod maxclique;
+#[cfg(feature = "all")]
 pub mod merge_sort;
+#[cfg(feature = "all")]
 pub mod naps;
+#[cfg(feature = "all")]
 pub mod quadrature;
+#[cfg(feature = "all")]
 pub mod queens;
+#[cfg(feature = "all")]
 pub mod steal_picture;
+#[cfg(feature = "all")]
 pub mod stencil;
 pub mod sum_euler;
+#[cfg(feature = "all")]
 pub mod sweep;
+#[cfg(feature = "all")]
 pub mod task_bench;
+#[cfg(feature = "all")]
 pub mod uts;
+#[cfg(feature = "all")]
 pub mod wavefront;
+#[cfg(feature = "all")]
 pub mod wordcount;

@@ -278,12 +278,14 @@ impl Chaos<'_> {
         })
     }
 
-    /// Runs a job that is left alone: what the others are compared with. Nothing if it fails, and
-    /// it is not tried again.
+    /// Runs a job that is left alone, what the others are compared with: in short, one of each
+    /// program. Nothing if it fails, and it is not tried again.
     fn measure(&mut self, configuration: &Configuration, hosting: Hosting) -> Result<Option<Base>> {
-        let is_it = |base: &&Base| base.hosting == hosting && base.configuration == *configuration;
+        let is_like = |one: &Configuration| self.arguments.brief && one.computes_as(configuration);
+        let is_same = |one: &Configuration| one == configuration || is_like(one);
+        let is_it = |base: &&Base| base.hosting == hosting && is_same(&base.configuration);
         if let Some(base) = self.bases.iter().find(is_it) {
-            return Ok(Some(base.clone()));
+            return Ok(Some(Base { configuration: configuration.clone(), ..base.clone() }));
         }
         if self.bad.contains(&(configuration.clone(), hosting)) {
             return Ok(None);
