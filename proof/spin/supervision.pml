@@ -32,8 +32,11 @@
 #define MORE_HOPS 0     /* 1 for a longer search */
 #endif
 
+#ifndef PES
+#define PES 4           /* 3 for a shorter search */
+#endif
+
 #define HOME 0
-#define PES 4
 #define REPLICAS 7      /* one death costs two copies at most, see `may_take` */
 
 mtype = { SCHEDULE, NOTIFY, ACK, RESULT };

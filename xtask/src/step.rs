@@ -162,7 +162,7 @@ impl Step {
 /// The classes of faults: kills in a third of the configurations (the seed says which), some of
 /// roots, all ways to spoil standard error, and of each of the others this number of jobs.
 const FAULTS: &str =
-    "kill=20,root=10,stop,cut,loss,overload,stderr=4,descriptors,launcher,proxy,guard,start-up";
+    "kill=16,root=8,stop,cut,loss,overload,stderr=4,descriptors,launcher,proxy,guard,start-up";
 const OTHER_FAULTS: &str = "2";
 
 fn of(mpis: &[Mpi], family: Family) -> Option<&Mpi> {

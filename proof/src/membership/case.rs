@@ -98,7 +98,12 @@ impl MembershipCase {
             ),
             (
                 "one crashes, and one is suspected",
-                MembershipCase { crashes: 1, doubts: 1, ..four.clone().root_may_crash() },
+                MembershipCase {
+                    crashes: 1,
+                    doubts: 1,
+                    patient: true,
+                    ..four.clone().root_may_crash()
+                },
             ),
             ("one is slandered", MembershipCase { slandered: 1, lost: 1, ..four }),
         ]
@@ -116,6 +121,22 @@ impl MembershipCase {
             (
                 "one path breaks, and one crashes",
                 MembershipCase { cuts: 1, crashes: 1, ..four.clone() },
+            ),
+            (
+                "one crashes, and one is suspected",
+                MembershipCase { crashes: 1, doubts: 1, ..four.clone().root_may_crash() },
+            ),
+            (
+                "succession: of three processes one crashes, and a path breaks",
+                MembershipCase { cuts: 1, ..gone(3, 1) },
+            ),
+            (
+                "succession: of three hosts one crashes, and a path breaks",
+                MembershipCase { cuts: 1, ..MembershipCase::hosts(3, 1) },
+            ),
+            (
+                "succession: of three hosts one crashes, and one is slandered",
+                MembershipCase { slandered: 1, ..MembershipCase::hosts(3, 1) },
             ),
             ("two paths break", MembershipCase { cuts: 2, ..four.clone() }),
             (
@@ -202,15 +223,15 @@ impl MembershipCase {
             ("three are parted, and one crashes", MembershipCase { partitions: 1, ..gone(3, 1) }),
             (
                 "of three processes one crashes, and a path breaks",
-                MembershipCase { cuts: 1, ..gone(3, 1) },
+                MembershipCase { cuts: 1, patient: true, ..gone(3, 1) },
             ),
             (
                 "of three hosts one crashes, and a path breaks",
-                MembershipCase { cuts: 1, ..silent(3, 1) },
+                MembershipCase { cuts: 1, patient: true, ..silent(3, 1) },
             ),
             (
                 "of three hosts one crashes, and one is slandered",
-                MembershipCase { slandered: 1, ..silent(3, 1) },
+                MembershipCase { slandered: 1, patient: true, ..silent(3, 1) },
             ),
             ("one of four processes crashes", MembershipCase { patient: true, ..gone(4, 1) }),
         ]

@@ -64,35 +64,35 @@ impl SupervisionCase {
     pub fn quick() -> Vec<(&'static str, SupervisionCase)> {
         use Task::{Placed, Supervised, Unsupervised};
         vec![
-            ("a task, and all workers die", SupervisionCase::new(&[Supervised], 3, 3)),
+            ("a task, and all workers die", SupervisionCase::new(&[Supervised], 3, 2)),
             (
                 "a task, and the dead live on",
-                SupervisionCase::new(&[Supervised], 2, 1).accused_live_on(),
+                SupervisionCase::new(&[Supervised], 1, 1).accused_live_on(),
             ),
-            ("two tasks", SupervisionCase::new(&[Supervised, Supervised], 2, 1)),
+            ("two tasks", SupervisionCase::new(&[Supervised, Supervised], 1, 1)),
             (
                 "two tasks that are lost in two turns",
                 SupervisionCase {
                     losses_per_turn: 1,
-                    ..SupervisionCase::new(&[Supervised, Supervised], 2, 1)
+                    ..SupervisionCase::new(&[Supervised, Supervised], 1, 1)
                 },
             ),
             (
                 "two tasks with large values",
                 SupervisionCase {
                     are_values_large: true,
-                    ..SupervisionCase::new(&[Supervised, Supervised], 2, 1)
+                    ..SupervisionCase::new(&[Supervised, Supervised], 1, 1)
                 },
             ),
             (
                 "a large one that was placed",
                 SupervisionCase {
                     are_values_large: true,
-                    ..SupervisionCase::new(&[Supervised, Placed(1)], 2, 1)
+                    ..SupervisionCase::new(&[Supervised, Placed(1)], 1, 1)
                 },
             ),
-            ("an unsupervised task", SupervisionCase::new(&[Supervised, Unsupervised], 2, 1)),
-            ("a task that was placed", SupervisionCase::new(&[Supervised, Placed(1)], 2, 1)),
+            ("an unsupervised task", SupervisionCase::new(&[Supervised, Unsupervised], 1, 1)),
+            ("a task that was placed", SupervisionCase::new(&[Supervised, Placed(1)], 1, 1)),
             (
                 "a task of another PE than the root",
                 SupervisionCase { pes: 5, home: 1, ..SupervisionCase::new(&[Supervised], 3, 1) },
@@ -102,10 +102,36 @@ impl SupervisionCase {
 
     /// The cases that take minutes.
     pub fn large() -> Vec<(&'static str, SupervisionCase)> {
-        use Task::{Placed, Supervised};
+        use Task::{Placed, Supervised, Unsupervised};
+        let with_two_deaths = |tasks: &[Task], are_values_large| SupervisionCase {
+            are_values_large,
+            ..SupervisionCase::new(tasks, 2, 1)
+        };
         let five = SupervisionCase { pes: 5, ..SupervisionCase::new(&[Supervised], 3, 2) };
         vec![
             ("a task that wanders, and all workers die", SupervisionCase::new(&[Supervised], 3, 4)),
+            ("a task that moves, and all workers die", SupervisionCase::new(&[Supervised], 3, 3)),
+            ("two tasks, two deaths", with_two_deaths(&[Supervised, Supervised], false)),
+            (
+                "two tasks that are lost in two turns, two deaths",
+                SupervisionCase {
+                    losses_per_turn: 1,
+                    ..with_two_deaths(&[Supervised, Supervised], false)
+                },
+            ),
+            ("two large tasks, two deaths", with_two_deaths(&[Supervised, Supervised], true)),
+            (
+                "a large one that was placed, two deaths",
+                with_two_deaths(&[Supervised, Placed(1)], true),
+            ),
+            (
+                "an unsupervised task, two deaths",
+                with_two_deaths(&[Supervised, Unsupervised], false),
+            ),
+            (
+                "a task that was placed, two deaths",
+                with_two_deaths(&[Supervised, Placed(1)], false),
+            ),
             ("a task on five PEs", five),
             (
                 "a task, and the dead live on",

@@ -15,7 +15,8 @@ fn spin(name: &str, macros: &[&str]) -> Spin {
 
 #[test]
 fn the_future_is_full_in_the_end() {
-    assert!(!spin("supervision", &[]).is_violated);
+    // With three workers it takes minutes: `cargo run -p ultramarine-proof -- spin`.
+    assert!(!spin("supervision", &["PES=3"]).is_violated);
 }
 
 #[test]
