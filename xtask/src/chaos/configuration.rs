@@ -132,7 +132,7 @@ const WAVEFRONT: Program = Program {
     flags: "--tile 512",
     skeletons: GRAPH,
     tasks: 4500,
-    input: Input::Sequences(16_000),
+    input: Input::Sequences(24_000),
     answer: Answer::Is("10645"),
 };
 const WORDCOUNT: Program = Program {
