@@ -31,12 +31,12 @@
 #ifndef MORE_HOPS
 #define MORE_HOPS 0     /* 1 for a longer search */
 #endif
-
-#ifndef PES
-#define PES 4           /* 3 for a shorter search */
+#ifndef MORTALS
+#define MORTALS 3       /* 2 for a shorter search: no more workers die */
 #endif
 
 #define HOME 0
+#define PES 4
 #define REPLICAS 7      /* one death costs two copies at most, see `may_take` */
 
 mtype = { SCHEDULE, NOTIFY, ACK, RESULT };
@@ -321,7 +321,9 @@ init {
         if      /* The workers are alike. */
         :: mortal[1] = true; hops_left = 3 + MORE_HOPS
         :: mortal[1] = true; mortal[2] = true; hops_left = 1 + MORE_HOPS
+#if MORTALS > 2
         :: mortal[1] = true; mortal[2] = true; mortal[3] = true; hops_left = 1 + MORE_HOPS
+#endif
         fi;
         n = 0;
         run Home(HOME); run Worker(1); run Worker(2); run Worker(3)

@@ -83,7 +83,8 @@ fn everything_happens_in_some_run() {
         ];
         counts.into_iter().find(|(_, count)| *count == 0).map(|(what, _)| what)
     };
-    for seed in 1..3000 {
+    // The first orphans are those of 365.
+    for seed in 340..3000 {
         total.add(&run(seed, false));
         if missing(&total).is_none() {
             return;
