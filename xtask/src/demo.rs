@@ -12,6 +12,8 @@ use crate::setup::{self, Wanted};
 /// Outside of an allocation, which says itself how many.
 const PROCESSES: &str = "4";
 const PROGRAM: &str = "sum_euler";
+/// Quick to build. Only the program itself is as fast as in a release.
+const PROFILE: &str = "demo";
 /// The sum of Euler's totient over 1..=20000, compared with the time of one thread in the same run.
 const ARGUMENTS: [&str; 9] = [
     "--upto",
@@ -39,14 +41,15 @@ pub(crate) fn run() -> Result<ExitCode> {
     let mpi = chosen(mpis, &plugins).ok_or_else(|| Failure("no MPI found".into()))?;
 
     let mut build = process::cargo();
-    build.args(["build", "--release", "--package", "ultramarine-examples", "--bin", PROGRAM]);
+    build.args(["build", "--profile", PROFILE, "--package", "ultramarine-examples"]);
+    build.args(["--bin", PROGRAM]);
     build.args(["--package", "ultramarine-cli", "--bin", LAUNCH, "--package", "ultramarine-probe"]);
     // Without the other examples.
     build.args(["--no-default-features", "--features", FEATURES]);
     mpi.apply_to(&mut build);
     process::run(&mut build)?;
 
-    let programs = mpi.target_dir().join("release");
+    let programs = mpi.target_dir().join(PROFILE);
     let mut launch = Command::new(programs.join(LAUNCH));
     launch.arg("run");
     if !is_allocation {
@@ -129,10 +132,10 @@ mod tests {
 
     #[test]
     fn the_test_cluster_is_told_where_the_programs_are() {
-        let (root, programs) = (process::root(), process::root().join("target/openmpi/release"));
+        let (root, programs) = (process::root(), process::root().join("target/openmpi/demo"));
         let shown = |here, rights| on_test_cluster(&programs, here, rights);
         let rest = "slurm/testcluster exec login salloc --nodes=4 \\\n    \
-                    target/openmpi/release/ultramarine run target/openmpi/release/sum_euler \
+                    target/openmpi/demo/ultramarine run target/openmpi/demo/sum_euler \
                     --show-topology";
         assert_eq!(shown(root, Rights::Sudo), Some(format!("sudo {rest}")));
         assert_eq!(shown(root, Rights::Root), Some(rest.to_owned()));
