@@ -11,6 +11,7 @@ mod graph;
 mod input;
 mod journal;
 mod map_skeleton;
+#[cfg(feature = "all")]
 mod picture;
 pub mod programs;
 mod random;
@@ -25,6 +26,7 @@ pub use graph::{GraphFlags, GraphRun};
 pub use input::read_text;
 pub use journal::JournalFlags;
 pub use map_skeleton::MapSkeleton;
+#[cfg(feature = "all")]
 pub use picture::Picture;
 pub use random::random;
 pub use recording::{MapFlags, MapRun};

@@ -27,9 +27,7 @@ const ARGUMENTS: [&str; 9] = [
     "--efficiency",
 ];
 
-/// Those of all three packages. What a package lacks, cargo refuses.
-const FEATURES: &str = "ultramarine-examples/mpi,ultramarine-examples/hwloc,ultramarine-probe/mpi,\
-                        ultramarine-probe/hwloc,ultramarine-cli/hwloc";
+const FEATURES: &str = "ultramarine-examples/mpi,ultramarine-examples/hwloc,ultramarine-cli/hwloc";
 
 /// The command that starts jobs, built beside the program.
 const LAUNCH: &str = "ultramarine";
@@ -43,7 +41,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     let mut build = process::cargo();
     build.args(["build", "--profile", PROFILE, "--package", "ultramarine-examples"]);
     build.args(["--bin", PROGRAM]);
-    build.args(["--package", "ultramarine-cli", "--bin", LAUNCH, "--package", "ultramarine-probe"]);
+    build.args(["--package", "ultramarine-cli", "--bin", LAUNCH]);
     // Without the other examples.
     build.args(["--no-default-features", "--features", FEATURES]);
     mpi.apply_to(&mut build);
