@@ -14,10 +14,10 @@ const PROCESSES: &str = "4";
 const PROGRAM: &str = "sum_euler";
 /// Quick to build. Only the program itself is as fast as in a release.
 const PROFILE: &str = "demo";
-/// The sum of Euler's totient over 1..=20000, compared with the time of one thread in the same run.
+/// The sum of Euler's totient over 1..=12000, compared with the time of one thread in the same run.
 const ARGUMENTS: [&str; 9] = [
     "--upto",
-    "20000",
+    "12000",
     "--tasks",
     "400",
     "--skeleton",
