@@ -37,7 +37,9 @@ pub(crate) enum Step {
     Chaos,
     /// The protocol under a model checker, in random jobs, and as SPIN sees it
     Proof,
-    /// The examples in the documentation
+    /// The examples in the simulator's documentation
+    ProofDocs,
+    /// The examples in all other documentation
     DocTests,
     /// The tests that would notice that MPI and hwloc are left out
     TestNoMpi,
@@ -89,6 +91,7 @@ impl Step {
             | Self::Tidy
             | Self::ClippyNoMpi
             | Self::Proof
+            | Self::ProofDocs
             | Self::TestNoMpi
             | Self::Deny => false,
             Self::Clippy
@@ -143,8 +146,16 @@ impl Step {
             }
             // SPIN is installed by setup where that is allowed; without it its own tests say so.
             Self::Proof => Work::Run(without_mpi(mpis.first(), proofs())),
+            Self::ProofDocs => {
+                let mut examples = cargo(&["test", "--package", PROOF, "--package", SIMULATOR]);
+                examples.arg("--doc");
+                Work::Run(without_mpi(mpis.first(), examples))
+            }
             Self::DocTests => {
-                with_mpi(mpis.first(), cargo(&["test", "--workspace", "--exclude", PROOF, "--doc"]))
+                let mut examples = cargo(&["test"]);
+                // As the tests are built, or all would be built again.
+                examples.args(ALL_BUT_PROOFS).arg("--doc");
+                with_mpi(mpis.first(), examples)
             }
             Self::TestNoMpi => {
                 Work::Run(without_mpi(mpis.first(), tests_without_features(has_nextest())))
