@@ -3,7 +3,8 @@
 //!
 //! Each worker notes which function it is inside of, and counts the tasks it starts and resumes.
 //! The driver looks at that now and then. Where nothing has changed, it asks the system what the
-//! thread did meanwhile. A thread that used the CPU, or waited for it, computes.
+//! thread did meanwhile. A thread that used the CPU, or waited for it, computes; so does one that
+//! waits for it still, however long.
 //!
 //! A thread that waits for another thread may be inside rayon, and wait for what another worker
 //! computes. So it counts as blocked only while no other worker of the PE computes.
@@ -64,9 +65,10 @@ impl BlockedCheck {
             seen.look(activity, passed);
         }
         for (index, activity) in activities.enumerate() {
-            let is_late = self.workers[index].waited >= limit && !self.workers[index].was_reported;
             let compute = self.workers.iter().any(|seen| seen.computes);
-            if is_late && !(compute && activity.waits_for_thread()) {
+            if self.workers[index].is_late(limit, activity)
+                && !(compute && activity.waits_for_thread())
+            {
                 self.workers[index].was_reported = true;
                 report(index, activity, self.workers[index].waited);
             }
@@ -86,13 +88,19 @@ impl Seen {
             if is_the_same && !self.computes { self.waited + passed } else { Duration::ZERO };
         (self.runs, self.busy_for) = (runs, busy_for);
     }
+
+    /// Whether it has waited for `limit`, waits at this moment, and was not reported yet.
+    fn is_late(&self, limit: Duration, activity: &Activity) -> bool {
+        self.waited >= limit && !self.was_reported && !activity.is_runnable()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use std::sync::atomic::Ordering;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
 
     #[test]
     fn a_thread_that_waits_in_one_function_without_computing_is_blocked() {
@@ -122,5 +130,35 @@ mod tests {
         stranger.function.set(Some(|| "two"));
         assert_eq!(looks(&stranger), Duration::ZERO);
         assert_eq!(looks(&stranger), Duration::ZERO, "nothing is known of its thread");
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_a_core_is_not_late() {
+        let (activity, mut seen) = (Arc::<Activity>::default(), Seen::default());
+        // It takes no part of the time given below that counts.
+        let (day, limit) = (Duration::from_secs(86_400), Duration::from_secs(1));
+        let other = activity.clone();
+        let (go_on, wait) = mpsc::channel::<()>();
+        let (say, tell) = mpsc::channel();
+        let spins = Arc::new(AtomicBool::new(true));
+        let spin = spins.clone();
+        let thread = std::thread::Builder::new().name("a) S (name".into()).spawn(move || {
+            other.bind_to_this_thread();
+            other.function.set(Some(|| "one"));
+            say.send(()).expect("it is awaited");
+            while spin.load(Ordering::Relaxed) {}
+            let _ = wait.recv();
+        });
+        tell.recv().expect("it says so");
+        (0..2).for_each(|_| seen.look(&activity, day));
+        assert_eq!(seen.waited, day, "what it used is little");
+        assert!(!seen.is_late(limit, &activity), "it uses a core, or waits for one");
+        spins.store(false, Ordering::Relaxed);
+        while activity.is_runnable() {
+            std::thread::yield_now();
+        }
+        assert!(seen.is_late(limit, &activity));
+        drop(go_on);
+        thread.expect("it starts").join().expect("it ends");
     }
 }

@@ -48,10 +48,19 @@ impl Activity {
     }
 
     /// How long its thread has used a core or waited for one. `None` if the system does not say.
+    /// The system adds a wait when it ends: see [`is_runnable`](Self::is_runnable).
     pub(crate) fn busy_for(&self) -> Option<Duration> {
         let text = fs::read_to_string(self.thread.get()?.join("schedstat")).ok()?;
         let mut nanos = text.split_whitespace().map(|number| number.parse().ok());
         Some(Duration::from_nanos(nanos.next()??) + Duration::from_nanos(nanos.next()??))
+    }
+
+    /// Whether its thread uses a core at this moment, or waits for one.
+    pub(crate) fn is_runnable(&self) -> bool {
+        let stat = self.thread.get().map(|thread| fs::read_to_string(thread.join("stat")));
+        // The state follows the thread's name, which may have parentheses of its own.
+        let Some(Ok(stat)) = stat else { return false };
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('R'))
     }
 
     /// Whether its thread waits for another thread. Also true if the system does not say what it
