@@ -89,12 +89,22 @@ fn ranks_on_either_lane_come_to_the_same_as_by_mpi_alone() {
 #[cfg(feature = "mpi")]
 #[test]
 fn those_that_are_left_go_back_to_where_they_agreed() {
+    goes_back("mpi", &[("0.1", 1), ("0.1,0.2", 2)]);
+}
+
+#[cfg(feature = "mpi")]
+#[test]
+fn the_last_that_is_left_goes_back_to_where_all_agreed() {
+    goes_back("tcp", &[("0.05,0.06,0.3", 3)]);
+}
+
+/// Kills processes at these moments, in seconds: so many in each job.
+#[cfg(feature = "mpi")]
+fn goes_back(lane: &str, kills: &[(&str, usize)]) {
     // It takes long enough for all to die in it.
     let plate = "--rows 512 --columns 512 --steps 2000 --round 100";
     let expected = sequential(plate);
-    for (lane, moments, deaths) in
-        [("mpi", "0.1", 1), ("mpi", "0.1,0.2", 2), ("tcp", "0.05,0.06,0.3", 3)]
-    {
+    for &(moments, deaths) in kills {
         let flags = format!("{plate} --lane {lane} --json --supervised --kill-at {moments}");
         let Some(mut command) = crate::common::launched(STENCIL, 4, &flags) else { return };
         let ended = run(&mut command);

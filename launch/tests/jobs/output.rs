@@ -79,9 +79,9 @@ fn run(test: &str, shell: &str, program: &str, level: &str) -> Vec<(&'static str
     ended
 }
 
-fn goes_well(test: &str, which: usize) {
+fn goes_well(test: &str, which: usize, levels: &[&str]) {
     let (what, shell) = WRONG[which];
-    for level in ["debug", ""] {
+    for level in levels {
         for (how, Output { status, stdout, stderr }) in run(test, shell, "talks", level) {
             let said = String::from_utf8_lossy(&stdout);
             let context = format!("{what}, {how}, {level}: {}", String::from_utf8_lossy(&stderr));
@@ -93,22 +93,27 @@ fn goes_well(test: &str, which: usize) {
 
 #[test]
 fn a_job_goes_well_though_the_disk_of_standard_error_is_full() {
-    goes_well("stderr-full", 0);
+    goes_well("stderr-full", 0, &["debug", ""]);
 }
 
 #[test]
 fn a_job_goes_well_though_standard_error_is_closed() {
-    goes_well("stderr-closed", 1);
+    goes_well("stderr-closed", 1, &["debug", ""]);
 }
 
 #[test]
 fn a_job_goes_well_though_the_reader_of_standard_error_is_gone() {
-    goes_well("stderr-gone", 2);
+    goes_well("stderr-gone", 2, &["debug", ""]);
 }
 
 #[test]
 fn a_job_goes_well_though_no_process_reads_standard_error() {
-    goes_well("stderr-stuck", 3);
+    goes_well("stderr-stuck", 3, &[""]);
+}
+
+#[test]
+fn a_job_that_says_much_goes_well_though_no_process_reads_standard_error() {
+    goes_well("stderr-stuck-much", 3, &["debug"]);
 }
 
 #[test]
