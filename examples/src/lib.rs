@@ -2,8 +2,7 @@
 //! numbers, pictures, and the report at the end.
 //!
 //! All of this is compiled once. The binary of a program only calls its `main`.
-// Not `forbid`: the macro `s!` of `ndarray` allows it for itself.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod assignment;
 mod divide_skeleton;

@@ -1,8 +1,7 @@
 //! The main task of a program, as its processes run it.
 
 use crate::error::Result;
-use std::pin::Pin;
-use ultramarine_runtime::executor::Context;
+use ultramarine_runtime::executor::{BoxedMain, Context};
 #[cfg(feature = "mpi")]
 use ultramarine_runtime::executor::{Job, JobError, Parting, lead, serve, take_part};
 #[cfg(feature = "mpi")]
@@ -13,7 +12,7 @@ use ultramarine_topology::Pe;
 pub(crate) type Outcome = Result<Option<Result<()>>, JobError>;
 
 /// The future of a main task.
-pub(crate) type MainFuture = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+pub(crate) type MainFuture = BoxedMain<Result<()>>;
 
 /// A main task, boxed so that all that starts and ends a job is compiled once, not in each program.
 pub(crate) enum MainTask<'a> {
@@ -30,7 +29,7 @@ impl<'a> MainTask<'a> {
         F: FnOnce(Context) -> T + 'a,
         T: Future<Output = Result<()>> + Send + 'static,
     {
-        MainTask::Once(Box::new(move |cx| Box::pin(main(cx))))
+        MainTask::Once(Box::new(move |cx| BoxedMain::new(main(cx))))
     }
 
     /// A main task that can be started again.
@@ -39,7 +38,7 @@ impl<'a> MainTask<'a> {
         F: Fn(Context) -> T + Send + Sync + 'static,
         T: Future<Output = Result<()>> + Send + 'static,
     {
-        MainTask::Restartable(Box::new(move |cx| Box::pin(main(cx))))
+        MainTask::Restartable(Box::new(move |cx| BoxedMain::new(main(cx))))
     }
 
     /// Runs a PE of a job of several processes to its end. `may_go_on` says whether the job may

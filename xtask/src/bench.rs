@@ -15,20 +15,15 @@ use crate::setup::{self, Wanted};
 
 /// The program, and the feature with which it is built.
 const PROGRAM: &str = "bench";
-/// Asks for the profile of this name, in which the whole program is optimised when it is linked.
-const LTO: &str = "--lto";
 /// The benchmarks that compare with mpi4py.
 const WITH_PYTHON: [&str; 2] = ["noop", "bulk"];
 
-pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
+/// With `lto` the whole program is optimised when it is linked.
+pub(crate) fn run(lto: bool, arguments: &[String]) -> Result<ExitCode> {
     let mpi = setup::ensure(Wanted::OneMpi)?.into_iter().next();
     let mpi = mpi.ok_or_else(|| Failure("no MPI found".into()))?;
 
-    let (profile, arguments) = match arguments.split_first() {
-        Some((first, rest)) if first == LTO => (LTO.trim_start_matches('-'), rest),
-        _ => ("release", arguments),
-    };
-
+    let profile = if lto { "lto" } else { "release" };
     let mut build = process::cargo();
     build.args(["build", "--profile", profile, "--package", "ultramarine-examples", "--bins"]);
     build.args(["--features", PROGRAM]);

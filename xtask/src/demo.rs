@@ -27,10 +27,15 @@ const ARGUMENTS: [&str; 9] = [
     "--efficiency",
 ];
 
-const FEATURES: &str = "ultramarine-examples/mpi,ultramarine-examples/hwloc,ultramarine-cli/hwloc";
-
 /// The command that starts jobs, built beside the program.
 const LAUNCH: &str = "ultramarine";
+/// What is built, without the other examples and what they need.
+#[rustfmt::skip]
+pub(crate) const BUILT: [&str; 11] = [
+    "--package", "ultramarine-examples", "--bin", PROGRAM,
+    "--package", "ultramarine-cli", "--bin", LAUNCH, "--no-default-features",
+    "--features", "ultramarine-examples/mpi,ultramarine-examples/hwloc,ultramarine-cli/hwloc",
+];
 
 pub(crate) fn run() -> Result<ExitCode> {
     let mpis = setup::ensure(Wanted::OneMpi)?;
@@ -39,11 +44,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     let mpi = chosen(mpis, &plugins).ok_or_else(|| Failure("no MPI found".into()))?;
 
     let mut build = process::cargo();
-    build.args(["build", "--profile", PROFILE, "--package", "ultramarine-examples"]);
-    build.args(["--bin", PROGRAM]);
-    build.args(["--package", "ultramarine-cli", "--bin", LAUNCH]);
-    // Without the other examples.
-    build.args(["--no-default-features", "--features", FEATURES]);
+    build.args(["build", "--profile", PROFILE]).args(BUILT);
     mpi.apply_to(&mut build);
     process::run(&mut build)?;
 

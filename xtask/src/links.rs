@@ -14,9 +14,12 @@ use crate::messages;
 use crate::source::Source;
 
 /// The chores of `cargo xtask`, and the subcommands of `ultramarine`.
-const CHORES: [&str; 9] =
-    ["setup", "demo", "test", "tidy", "deny", "bench", "simulate", "scaling", "chaos"];
+const CHORES: [&str; 10] =
+    ["setup", "demo", "test", "tidy", "deny", "bench", "weigh", "simulate", "scaling", "chaos"];
 const COMMANDS: [&str; 6] = ["run", "doctor", "topo", "completions", "man", "help"];
+
+/// Where programs are, in which profile's folder.
+const PROFILES: [&str; 2] = ["release/", "target/mpich/demo/"];
 
 /// What stands for a program of the reader's own in `target/release/…`.
 const OWN_PROGRAMS: [&str; 1] = ["program"];
@@ -169,7 +172,7 @@ fn unknown<'a>(line: &'a str, code: &'a [Source]) -> impl Iterator<Item = String
             if !CHORES.contains(&next) {
                 refuse("chore of cargo xtask", next);
             }
-        } else if let Some((_, name)) = word.split_once("release/") {
+        } else if let Some((_, name)) = PROFILES.iter().find_map(|place| word.split_once(place)) {
             is_ours = true;
             let name = name.trim_end_matches(';');
             if !OWN_PROGRAMS.contains(&name) && !is_program(name, code) {
@@ -277,6 +280,7 @@ mod tests {
         assert_eq!(found("cargo xtask dance"), ["`dance` is no chore of cargo xtask"]);
         assert_eq!(found("target/release/nuts"), ["`nuts` is no program of this repository"]);
         assert_eq!(found("ultramarine walk"), ["`walk` is no subcommand of ultramarine"]);
+        assert_eq!(found("target/mpich/demo/nuts"), found("target/release/nuts"));
         assert_eq!(found("target/release/uts --no=1"), ["`--no` is no flag of our programs"]);
     }
 }

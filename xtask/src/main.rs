@@ -53,8 +53,11 @@ enum Chore {
     Tidy,
     /// Check the dependencies' licences and origin with cargo-deny, installing it first if missing
     Deny,
-    /// Run benchmarks; what follows is passed on to the benchmark program
+    /// Run benchmarks; what follows the first name is passed on to the benchmark program
     Bench {
+        /// Optimise the whole program when it is linked, which takes many minutes
+        #[arg(long)]
+        lto: bool,
         /// Which benchmarks to run, and their options
         #[arg(value_name = "NAME", trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
@@ -85,7 +88,7 @@ fn main() -> ExitCode {
         Chore::Test(arguments) => Ok(test::run(&arguments)),
         Chore::Tidy => tidy::run().map(|()| ExitCode::SUCCESS),
         Chore::Deny => deny::run(),
-        Chore::Bench { arguments } => bench::run(&arguments),
+        Chore::Bench { lto, arguments } => bench::run(lto, &arguments),
         Chore::Simulate { arguments } if validate::is_meant(&arguments) => {
             validate::run(&arguments[1..])
         }

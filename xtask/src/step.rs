@@ -6,6 +6,7 @@ use std::process::Command;
 
 use clap::ValueEnum;
 
+use crate::demo;
 use crate::deny;
 use crate::mpi::{Family, Mpi};
 use crate::process;
@@ -25,8 +26,10 @@ pub(crate) enum Step {
     Laws,
     /// One supervised job of three processes, of which one is killed
     Smoke,
-    /// The same for the build without MPI
+    /// Lints for the build without MPI, as errors
     ClippyNoMpi,
+    /// Lints for what the demo builds: one example without what the others need
+    ClippyDemo,
     /// The documentation, warnings as errors
     Docs,
     /// All tests, programs launched by MPICH
@@ -95,6 +98,7 @@ impl Step {
             | Self::TestNoMpi
             | Self::Deny => false,
             Self::Clippy
+            | Self::ClippyDemo
             | Self::Units
             | Self::Laws
             | Self::Smoke
@@ -123,6 +127,11 @@ impl Step {
                 mpis.first(),
                 clippy(&["--no-default-features", "--features", BENCHMARKS]),
             )),
+            Self::ClippyDemo => {
+                let mut clippy = cargo(&["clippy"]);
+                clippy.args(demo::BUILT).args(["--", "-D", "warnings"]);
+                with_mpi(mpis.first(), clippy)
+            }
             Self::Docs => with_mpi(mpis.first(), docs()),
             Self::TestMpich => with_mpi(of(mpis, Family::Mpich), tests(built(Family::Mpich), &[])),
             Self::TestOpenMpi => {
@@ -170,8 +179,8 @@ impl Step {
     }
 }
 
-/// The classes of faults: kills in a third of the configurations (the seed says which), some of
-/// roots, all ways to spoil standard error, and of each of the others this number of jobs.
+/// The classes of faults: kills of some of the computations that there are (the seed says which),
+/// some of roots, all ways to spoil standard error, and of each of the others this number of jobs.
 const FAULTS: &str =
     "kill=16,root=8,stop,cut,loss,overload,stderr=4,descriptors,launcher,proxy,guard,start-up";
 const OTHER_FAULTS: &str = "2";
@@ -241,12 +250,13 @@ const LAUNCHING: &[&str] = &[
     "--package", "ultramarine-cli", "--package", "ultramarine-examples",
 ];
 
-/// Of their tests those that are worth running under a second MPI, as a filter of nextest: those
-/// that launch processes. Not those that have all PEs in one process, nor what the examples
-/// compute, which chaos runs under each.
-const OF_EACH_MPI: &str = "test(/^(faults|guest)::/) \
-     + (binary(jobs) - test(/^(blocked|cluster::scripts|compile_fail|drops|progress|threads)::/)) \
-     + (binary(command) - test(/^(journal|papers)::/)) + binary(topo) + package(ultramarine-guard)";
+/// Of their tests those that are worth running under a second MPI, as a filter of nextest: not
+/// those that have all PEs in one process or launch none, nor what the examples compute, some of
+/// which chaos runs under each.
+const OF_EACH_MPI: &str = "test(/^(faults|guest)::/) + not (package(ultramarine-examples) \
+     + binary(leftovers) + binary(loads) + ((kind(lib) + kind(bin)) - package(ultramarine-guard)) \
+     + (binary(jobs) & test(/^(blocked|cluster::scripts|compile_fail|drops|progress|threads)::/)) \
+     + (binary(command) & test(/^(journal|papers)::/)))";
 
 /// The tests inside the libraries and the commands. The proofs are apart, as always, and the
 /// programs of the examples are too many to link.
@@ -398,6 +408,7 @@ mod tests {
             Step::Units,
             Step::Laws,
             Step::ClippyNoMpi,
+            Step::ClippyDemo,
             Step::Docs,
             Step::TestMpich,
             Step::TestOpenMpi,

@@ -8,7 +8,7 @@ use crate::{AssignmentChoice, GraphFlags, JobFlags, Report, name_of, random};
 use clap::builder::RangedI64ValueParser;
 use clap::{Parser, ValueEnum};
 use ndarray::linalg::general_mat_mul;
-use ndarray::{ArrayView2, ArrayViewMut2, Axis, s};
+use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -136,9 +136,11 @@ fn solve(mut b: ArrayViewMut2<'_, f64>, l: ArrayView2<'_, f64>) {
     }
     let half = size / 2;
     let (mut left, mut right) = b.split_at(Axis(1), half);
-    solve(left.view_mut(), l.slice(s![..half, ..half]));
-    general_mat_mul(-1.0, &left, &l.slice(s![half.., ..half]).t(), 1.0, &mut right);
-    solve(right, l.slice(s![half.., half..]));
+    let (upper, lower) = l.split_at(Axis(0), half);
+    let (lower_left, lower_right) = lower.split_at(Axis(1), half);
+    solve(left.view_mut(), upper.split_at(Axis(1), half).0);
+    general_mat_mul(-1.0, &left, &lower_left.t(), 1.0, &mut right);
+    solve(right, lower_right);
 }
 
 /// Replaces the lower triangle of `a` by that of `l` with `l lᵀ = a`.
@@ -156,10 +158,11 @@ fn factor(mut a: ArrayViewMut2<'_, f64>) {
         return;
     }
     let half = size / 2;
-    let (mut upper, mut lower) = a.split_at(Axis(0), half);
-    factor(upper.slice_mut(s![.., ..half]));
-    let (mut left, mut right) = lower.view_mut().split_at(Axis(1), half);
-    solve(left.view_mut(), upper.slice(s![.., ..half]));
+    let (upper, lower) = a.split_at(Axis(0), half);
+    let mut upper_left = upper.split_at(Axis(1), half).0;
+    factor(upper_left.view_mut());
+    let (mut left, mut right) = lower.split_at(Axis(1), half);
+    solve(left.view_mut(), upper_left.view());
     general_mat_mul(-1.0, &left, &left.t(), 1.0, &mut right);
     factor(right);
 }

@@ -38,6 +38,11 @@ fn a_task_that_blocks_its_thread_later_is_named_too() {
 }
 
 #[test]
+fn a_main_task_that_blocks_its_thread_is_named_too() {
+    is_reported("block_main", "the task jobs::blocked::programs::block_main has");
+}
+
+#[test]
 fn a_task_that_computes_is_not_reported() {
     let lines = lines_of("compute");
     assert!(!lines.iter().any(|line| line.contains(REPORT)), "{lines:#?}");
@@ -86,6 +91,18 @@ mod programs {
             // Another task that has been started since then.
             cx.spawn_fn(Distance::ZERO, |n: u32| n, 1).await?;
             task.await?;
+            Ok(())
+        };
+        options().run(main).expect("it ends well");
+    }
+
+    #[test]
+    #[ignore = "runs alone"]
+    fn block_main() {
+        let main = async |cx: Context| {
+            // Resumed by a worker.
+            cx.sleep(Duration::from_millis(1)).await;
+            wait_for_the_file(0);
             Ok(())
         };
         options().run(main).expect("it ends well");

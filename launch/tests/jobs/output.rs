@@ -67,8 +67,9 @@ fn run(test: &str, shell: &str, program: &str, level: &str) -> Vec<(&'static str
     alone.envs(variables).env("ULTRAMARINE_PES", "2");
     let mut ended = vec![("threads", finish(&mut alone, PATIENCE))];
     if let Some(launcher) = launcher() {
-        // Who says little does it in the same way over either lane.
-        let lanes = if level.is_empty() { &["mpi"][..] } else { &["mpi", "tcp"] };
+        // Who is well and says little does it in the same way over either lane.
+        let is_one_enough = program == "talks" && level.is_empty();
+        let lanes = if is_one_enough { &["mpi"][..] } else { &["mpi", "tcp"] };
         for lane in lanes.iter().copied() {
             let mut command = Command::new(launcher.get_program());
             scrub(&mut command);

@@ -60,8 +60,13 @@ fn a_task_of_another_pe_than_the_root_survives() {
 }
 
 #[test]
+fn two_tasks_survive_two_deaths() {
+    holds(9);
+}
+
+#[test]
 fn every_quick_case_has_a_test() {
-    assert_eq!(SupervisionCase::quick().len(), 9);
+    assert_eq!(SupervisionCase::quick().len(), 10);
 }
 
 #[track_caller]

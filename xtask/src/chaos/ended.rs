@@ -61,6 +61,17 @@ impl Ended {
         is_bad || self.innocents > 0 || !self.left.is_empty()
     }
 
+    /// How long it may have taken, with this number of PEs and tasks and usually as long as this,
+    /// before it is called slow: the survivors do the lost work again, on the cores that they can
+    /// use, and a second comes on top.
+    pub(crate) fn slow_after(&self, usual: Duration, pes: u32, tasks: u64) -> Duration {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let used = |pes: u32| (pes as usize).clamp(1, cores) as f64;
+        let fewer = used(pes) / used(pes.saturating_sub(self.killed as u32));
+        let again = self.replicas.unwrap_or(0) as f64 / tasks as f64;
+        usual.mul_f64(fewer * (1.0 + again)) + Duration::from_secs(1)
+    }
+
     /// What happened, in a line.
     pub(crate) fn summary(&self) -> String {
         let seconds = self.took.as_secs_f64();

@@ -59,6 +59,10 @@ const UNSAFE_FILES: [&str; 4] = [
     "guard/src/sys.rs",
 ];
 
+/// Where no unit test would be run, since all programs would be compiled once more for it.
+const WITHOUT_TESTS: &str = "examples/src/";
+const BUT_WITH_TESTS: &str = "examples/src/bin/bench/";
+
 /// Notes of unfinished work; spelt in halves because this file is checked as well.
 const UNFINISHED_WORDS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 const UNFINISHED_MACROS: [&str; 2] = ["todo", "unimplemented"];
@@ -145,6 +149,11 @@ fn check_file(file: &Source, code: &str) -> Vec<String> {
         if let Some(line) = line_where(code, |code| find_macro(code, name)) {
             breach(line, &format!("`{name}!`: finish it"));
         }
+    }
+    let has_no_tests =
+        file.path.starts_with(WITHOUT_TESTS) && !file.path.starts_with(BUT_WITH_TESTS);
+    if let Some(line) = line_where(code, |line| line.contains("#[test]")).filter(|_| has_no_tests) {
+        breach(line, "no test is run here: tests of the examples are in examples/tests");
     }
     if let Some(line) = find_word(code, "unsafe").filter(|_| !is_among(&file.path, &UNSAFE_FILES)) {
         breach(line, "`unsafe` outside of the files listed for it in xtask/src/tidy.rs");
@@ -279,6 +288,18 @@ mod tests {
         assert_eq!(breaches(&[("runtime/src/wire.rs", named), comment]), [""; 0]);
         let two = breaches(&[("a.rs", named), ("b.rs", "fn f() { ::bincode::encode() }")]);
         assert_eq!(two, ["a.rs, b.rs: `bincode::` is named in more than one file"]);
+    }
+
+    #[test]
+    fn no_test_is_where_none_is_run() {
+        let test = "\n#[test]\nfn one_is_one() {}";
+        wrong(
+            "examples/src/programs/queens.rs",
+            test,
+            "examples/src/programs/queens.rs:2: no test",
+        );
+        fine("examples/src/bin/bench/idle.rs", test);
+        fine("examples/tests/all/queens.rs", test);
     }
 
     #[test]

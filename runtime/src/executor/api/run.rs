@@ -1,10 +1,12 @@
 //! Runs a PE from its start to its end.
 
 use super::context::Context;
+use crate::code::Name;
 use crate::error::TaskError;
 use crate::executor::engine::failure::JobError;
 use crate::executor::pe::leave::{Leave, Parting};
 use crate::executor::pe::processor::{Job, Processor, RestartableMain};
+use crate::executor::task::activity::enter_function;
 use crate::executor::task::body::CatchPanic;
 use crate::executor::task::caught::caught;
 use crate::executor::task::site::Site;
@@ -12,9 +14,37 @@ use std::future::ready;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use ultramarine_topology::Pe;
 
-/// The main task's future, boxed so that what follows is compiled for each type of result only.
+/// A main task whose type is gone but for that of its result: what starts and ends it is compiled
+/// once. It is still called by its own name where it blocks its thread.
+pub struct BoxedMain<T> {
+    future: Pin<Box<dyn std::future::Future<Output = T> + Send>>,
+    name: Name,
+}
+
+impl<T> BoxedMain<T> {
+    /// The main task of this future.
+    pub fn new<F>(future: F) -> Self
+    where
+        F: std::future::Future<Output = T> + Send + 'static,
+    {
+        BoxedMain { future: Box::pin(future), name: std::any::type_name::<F> }
+    }
+}
+
+impl<T> std::future::Future for BoxedMain<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<T> {
+        enter_function(Some(self.name));
+        self.future.as_mut().poll(cx)
+    }
+}
+
+/// What ends with the main task's result, boxed so that what follows is compiled once for each type
+/// of result.
 type MainFuture<T> = Pin<Box<dyn std::future::Future<Output = Result<T, TaskError>> + Send>>;
 
 /// What became of the main task, once it has ended on this PE.

@@ -9,7 +9,6 @@ use crate::executor::engine::site::Outgoing;
 use crate::executor::pe::processor::Processor;
 use crate::executor::task::body::{Begins, Body, Run};
 use crate::executor::task::local::pack_task;
-
 use crate::executor::task::packing::{
     PackError, PackLimits, ValueLabel, codec, pack, refuse_handles, within,
 };

@@ -252,7 +252,7 @@ fn report(pe: &Processor, worker: usize, activity: &Activity, waited: Duration) 
     let me = pe.me();
     let host = pe.topology.place(me).host().unwrap_or("its host");
     let name = activity.function.get().map_or("a task", |name| name());
-    let name = name.trim_end_matches("::{{closure}}");
+    let name = name.trim_end_matches("::{{call_once}}").trim_end_matches("::{{closure}}");
     tracing::warn!(
         pe = me.number(),
         "worker {worker} on {host}: the task {name} has blocked its thread for {} s, and computes \

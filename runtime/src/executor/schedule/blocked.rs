@@ -139,7 +139,7 @@ mod tests {
         let (day, limit) = (Duration::from_secs(86_400), Duration::from_secs(1));
         let other = activity.clone();
         let (go_on, wait) = mpsc::channel::<()>();
-        let (say, tell) = mpsc::channel();
+        let (say, said) = mpsc::channel();
         let spins = Arc::new(AtomicBool::new(true));
         let spin = spins.clone();
         let thread = std::thread::Builder::new().name("a) S (name".into()).spawn(move || {
@@ -149,7 +149,7 @@ mod tests {
             while spin.load(Ordering::Relaxed) {}
             let _ = wait.recv();
         });
-        tell.recv().expect("it says so");
+        said.recv().expect("it says so");
         (0..2).for_each(|_| seen.look(&activity, day));
         assert_eq!(seen.waited, day, "what it used is little");
         assert!(!seen.is_late(limit, &activity), "it uses a core, or waits for one");

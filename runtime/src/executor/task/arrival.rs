@@ -3,7 +3,7 @@
 
 use super::activity::enter_function;
 use super::body::{Body, Run};
-use super::end::Away;
+use super::end::ReportHome;
 use super::guest::Guest;
 use super::origin::Origin;
 use super::packing::pack_result;
@@ -56,7 +56,7 @@ fn arrive<S: Site, A: Portable, R: Portable>(
             Some(task) => Origin { task, home: task.home, is_supervised },
             None => Origin { is_supervised, ..pe.own_origin() },
         };
-        (origin, Arc::new(Away { site: pe.clone(), function: name, task }) as _)
+        (origin, Arc::new(ReportHome { site: pe.clone(), function: name, task }) as _)
     };
     match (function.run(&pe, argument, &begins), task) {
         (Run::Computed(result), _) => report_end(&*pe, name(), task, result),

@@ -15,8 +15,8 @@ pub(crate) fn caught<T>(code: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(code)).map_err(into_message)
 }
 
-// Not inlined, nor is `forget_panic`: there are hundreds of callers.
 #[cold]
+#[inline(never)] // As below: there are hundreds of callers.
 fn into_message(payload: Box<dyn Any + Send>) -> String {
     let message = message(payload.as_ref());
     discard(payload);
@@ -36,6 +36,7 @@ pub(crate) fn discard_with(code: impl FnOnce()) {
 }
 
 #[cold]
+#[inline(never)]
 fn forget_panic(payload: Box<dyn Any + Send>) {
     // The payload is nearly always text. If it is not, its drop may panic as well, and so on
     // without end.

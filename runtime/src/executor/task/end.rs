@@ -38,15 +38,15 @@ impl<R> Drop for End<R> {
     }
 }
 
-/// The PE from which a task came.
-pub(crate) struct Away<S> {
+/// What waits for a task that came from another PE: its result is reported to that.
+pub(crate) struct ReportHome<S> {
     pub(crate) site: Arc<S>,
     pub(crate) function: Name,
     /// `None` for a message: no PE waits for its end.
     pub(crate) task: Option<TaskId>,
 }
 
-impl<S: Site, R: Portable> Settle<R> for Away<S> {
+impl<S: Site, R: Portable> Settle<R> for ReportHome<S> {
     fn settle(&self, result: Result<R, TaskError>) {
         report_end(&*self.site, (self.function)(), self.task, result);
     }

@@ -71,13 +71,14 @@ impl<S: Site, B: Body<S, A>, A: Portable> Function<S, A, B::Output> for TaskCode
     }
 }
 
-/// The function as all code sees it that moves tasks about. It has no bytes, so the box takes no
-/// memory.
+/// A task's function as what moves tasks about knows it. It has no bytes, so the box takes no
+/// memory: that is checked when it is compiled.
 pub(crate) fn function<S, B, A>(body: B) -> &'static dyn Function<S, A, B::Output>
 where
     S: Site,
     B: Body<S, A>,
     A: Portable,
 {
+    const { assert!(size_of::<B>() == 0, "the function of a task captures nothing") };
     Box::leak(Box::new(TaskCode(body, PhantomData)))
 }

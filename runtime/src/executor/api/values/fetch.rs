@@ -56,12 +56,14 @@ pub(crate) fn get_or_fetch<T: Portable + Sync>(pe: &Arc<Processor>, source: Sour
         let fetching = async move {
             let (slot, give) = (&*delivery.0, function(GiveValue::<T>(PhantomData)));
             // Held from the moment at which it is seen.
-            let here = OnceLock::new();
-            let is_here = || slot.now().is_some_and(|now| here.set(now).is_ok());
-            let fetched = fetch(&pe_of_task, source, give, &is_here).await;
-            let fetched = match here.into_inner() {
-                Some(now) => now,
-                None => fetched.and_then(arrived),
+            let found = OnceLock::new();
+            let is_here = || slot.now().is_some_and(|now| found.set(now).is_ok());
+            let take = |array| arrived(array).map(|value| drop(found.set(Ok(value))));
+            let fetched =
+                fetch(&pe_of_task, source, give, Finder { is_here: &is_here, take: &take });
+            let fetched = match fetched.await {
+                Ok(Found) => found.into_inner().expect("it is found when it is set"),
+                Err(error) => Err(error),
             };
             if fetched.is_err() {
                 pe_of_task.values.remove(source.key);
@@ -74,18 +76,31 @@ pub(crate) fn get_or_fetch<T: Portable + Sync>(pe: &Arc<Processor>, source: Sour
     slot.wait()
 }
 
-/// Gets a value from a PE that has it. `give` is the function by which PEs give such values. Ends
-/// early, with an error, if the value is found to be here.
+/// What knows the type of a value that is fetched.
+struct Finder<'a> {
+    /// Whether the value is here meanwhile.
+    is_here: &'a (dyn Fn() -> bool + Send + Sync),
+    /// Takes what another PE has given, or says why that is no such value.
+    take: &'a (dyn Fn(Array) -> Result<(), TaskError> + Send + Sync),
+}
+
+/// The value was here, or has been taken.
+struct Found;
+
+/// Finds a value: here meanwhile, or on a PE that has it. `give` is the function by which PEs give
+/// such values.
 async fn fetch(
     pe: &Arc<Processor>,
     source: Source,
     give: Give,
-    is_here: &(dyn Fn() -> bool + Send + Sync),
-) -> Result<Array, TaskError> {
+    finder: Finder<'_>,
+) -> Result<Found, TaskError> {
     let Source { key, maker, from } = source;
     // Whether it is there now, or when the other PE has it.
-    let ask =
-        |other, only_if_here| pe.ask(other, give, Request { source, only_if_here, to: pe.me() });
+    let ask = async |other, only_if_here| {
+        let request = Request { source, only_if_here, to: pe.me() };
+        pe.ask(other, give, request).await.and_then(finder.take).map(|()| Found)
+    };
     if let Maker::Home = maker {
         while let Some(parent) = parent(pe, key.home) {
             match ask(parent, false).await {
@@ -106,16 +121,16 @@ async fn fetch(
                     Err(TaskError::Lost { .. } | TaskError::ValueLost { .. }) => {}
                     result => return result,
                 }
-            } else if is_here() {
-                return Err(TaskError::ValueLost { pe: pe.me() });
+            } else if (finder.is_here)() {
+                return Ok(Found);
             }
         }
     }
     let mut others: Vec<Pe> = (0..pe.topology.pes()).map(Pe::new).collect();
     others.sort_by_key(|other| (*other != from, pe.topology.distance(pe.me(), *other)));
     for other in others.into_iter().filter(|other| *other != pe.me() && !pe.is_dead(*other)) {
-        if let Ok(array) = ask(other, true).await {
-            return Ok(array);
+        if let Ok(found) = ask(other, true).await {
+            return Ok(found);
         }
     }
     let pe = if let Maker::On(maker) = maker { maker } else { key.home };
@@ -265,8 +280,8 @@ where
         begins: Begins<'_, Pe>,
     ) -> Run<Pe> {
         let begins = || {
-            let (origin, home) = begins();
-            (origin, Arc::new(Made { maker: pe.clone(), key, home }) as _)
+            let (origin, waiting) = begins();
+            (origin, Arc::new(Made { maker: pe.clone(), key, waiting }) as _)
         };
         match self.0.run(pe, argument, &begins) {
             Run::Computed(result) => Run::Computed(keep(pe, key, result)),
@@ -281,12 +296,12 @@ struct Made {
     maker: Arc<Processor>,
     key: Key,
     /// What waits for the task's result, which is this PE.
-    home: Arc<dyn Settle<Pe>>,
+    waiting: Arc<dyn Settle<Pe>>,
 }
 
 impl<T: Portable + Sync> Settle<T> for Made {
     fn settle(&self, result: Result<T, TaskError>) {
-        self.home.settle(keep(&self.maker, self.key, result));
+        self.waiting.settle(keep(&self.maker, self.key, result));
     }
 }
 
