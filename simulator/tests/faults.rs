@@ -16,7 +16,7 @@ fn number(name: &str, default: u64) -> u64 {
 #[test]
 fn jobs_end_with_the_right_result_though_pes_die() {
     let first = number("ULTRAMARINE_SIMULATOR_SEED", 1);
-    let runs = number("ULTRAMARINE_SIMULATOR_RUNS", 400);
+    let runs = number("ULTRAMARINE_SIMULATOR_RUNS", 250);
     let mut total = RunTotals::default();
     for seed in first..first + runs {
         let run = run(seed, false);
@@ -35,14 +35,14 @@ fn jobs_end_with_the_right_result_though_pes_die() {
 fn jobs_that_outlive_their_roots_end_with_the_right_result() {
     let mut total = RunTotals::default();
     let mut saved = 0;
-    for seed in 1..=120 {
+    for seed in 1..=80 {
         let run = run_restartable(seed, false);
         assert_eq!(run.fault, None, "{run}");
         saved += u64::from(run.report.restarts > 0 && run.report.unfinished == 0);
         total.add(&run);
     }
     println!("{saved} jobs were saved\n{total}");
-    assert!(saved > 30 && total.successions > 40 && total.restarts > 40, "{saved}: {total}");
+    assert!(saved > 20 && total.successions > 25 && total.restarts > 25, "{saved}: {total}");
     // One that does not hear that the others have left begins anew.
     assert!(total.repeated <= 2, "{total}");
 }

@@ -97,7 +97,10 @@ impl SupervisionCase {
                 "a task of another PE than the root",
                 SupervisionCase { pes: 5, home: 1, ..SupervisionCase::new(&[Supervised], 3, 1) },
             ),
-            ("two tasks, two deaths", SupervisionCase::new(&[Supervised, Supervised], 2, 1)),
+            (
+                "two tasks, and both workers die",
+                SupervisionCase { pes: 3, ..SupervisionCase::new(&[Supervised, Supervised], 2, 1) },
+            ),
         ]
     }
 
@@ -112,6 +115,7 @@ impl SupervisionCase {
         vec![
             ("a task that wanders, and all workers die", SupervisionCase::new(&[Supervised], 3, 4)),
             ("a task that moves, and all workers die", SupervisionCase::new(&[Supervised], 3, 3)),
+            ("two tasks, two deaths", with_two_deaths(&[Supervised, Supervised], false)),
             (
                 "two tasks that are lost in two turns, two deaths",
                 SupervisionCase {

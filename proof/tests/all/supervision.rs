@@ -60,7 +60,7 @@ fn a_task_of_another_pe_than_the_root_survives() {
 }
 
 #[test]
-fn two_tasks_survive_two_deaths() {
+fn two_tasks_survive_the_death_of_both_workers() {
     holds(9);
 }
 
