@@ -46,6 +46,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     let mut build = process::cargo();
     build.args(["build", "--profile", PROFILE]).args(BUILT);
     mpi.apply_to(&mut build);
+    println!("Building {PROGRAM} for speed, and what is below it in little time …");
     process::run(&mut build)?;
 
     let programs = mpi.target_dir().join(PROFILE);

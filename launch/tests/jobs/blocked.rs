@@ -38,8 +38,13 @@ fn a_task_that_blocks_its_thread_later_is_named_too() {
 }
 
 #[test]
+fn a_closure_that_blocks_its_thread_is_named_by_where_it_stands() {
+    is_reported("block_in_closure", "a closure in jobs::blocked::programs::block_in_closure has");
+}
+
+#[test]
 fn a_main_task_that_blocks_its_thread_is_named_too() {
-    is_reported("block_main", "the task jobs::blocked::programs::block_main has");
+    is_reported("block_main", "the main task has");
 }
 
 #[test]
@@ -91,6 +96,16 @@ mod programs {
             // Another task that has been started since then.
             cx.spawn_fn(Distance::ZERO, |n: u32| n, 1).await?;
             task.await?;
+            Ok(())
+        };
+        options().run(main).expect("it ends well");
+    }
+
+    #[test]
+    #[ignore = "runs alone"]
+    fn block_in_closure() {
+        let main = async |cx: Context| {
+            cx.spawn_fn(Distance::ZERO, |polls| wait_for_the_file(polls + 1), 0).await?;
             Ok(())
         };
         options().run(main).expect("it ends well");

@@ -25,12 +25,23 @@ fn large_values_travel_between_processes() {
     is_well(3, "share_much");
 }
 
+#[test]
+fn one_that_cannot_read_a_shared_value_keeps_it_from_no_other() {
+    is_well(3, "share_what_one_cannot_read");
+}
+
+#[test]
+fn a_result_without_a_box_may_be_large() {
+    is_well(2, "return_much");
+}
+
 /// The programs, as tests that are run under a launcher only.
 mod programs {
     use futures_util::future::join;
     use rustix::process::{Signal, getpid, kill_process};
     use serde::{Deserialize, Serialize};
     use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
     use ultramarine::prelude::*;
     use ultramarine::{Options, Remote, Shared};
@@ -50,6 +61,65 @@ mod programs {
             panic!("still alive: {kill:?}");
         };
         assert_eq!(cx.spawn_at(pe, die, ()).await, Err::<(), _>(TaskError::Lost { pe }));
+    }
+
+    /// Whether this process decodes no [`Picky`].
+    static REFUSES: AtomicBool = AtomicBool::new(false);
+
+    /// A value that some processes cannot decode.
+    #[derive(Serialize)]
+    struct Picky(u64);
+
+    impl<'de> Deserialize<'de> for Picky {
+        fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            let number = u64::deserialize(from)?;
+            let refuses = REFUSES.load(Ordering::Relaxed);
+            if refuses { Err(serde::de::Error::custom("not here")) } else { Ok(Picky(number)) }
+        }
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn share_what_one_cannot_read() {
+        run(async |cx| {
+            // From PE 1 the value goes on to PE 2.
+            let refuse = async |_: Context, ()| REFUSES.store(true, Ordering::Relaxed);
+            cx.spawn_at(Pe::new(1), refuse, ()).await?;
+            let shared = cx.share(Picky(5));
+            let read = async |_: Context, shared: Shared<Picky>| shared.0;
+            assert_eq!(cx.spawn_at(Pe::new(2), read, shared.clone()).await, Ok(5));
+            let refused = cx.spawn_at(Pe::new(1), read, shared).await;
+            assert!(matches!(refused, Err(TaskError::Codec { .. })), "{refused:?}");
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    /// A quarter of a megabyte that is no array of the heap, and short on its way.
+    struct Bulky([u64; 32_768]);
+
+    impl Serialize for Bulky {
+        fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            self.0[0].serialize(to)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Bulky {
+        fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+            Ok(Bulky([u64::deserialize(from)?; 32_768]))
+        }
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn return_much() {
+        run(async |cx| {
+            let fill = async |_: Context, number| Bulky([number; 32_768]);
+            let filled = cx.spawn_at(Pe::new(1), fill, 7).await?;
+            assert!(filled.0.iter().all(|number| *number == 7));
+            println!("all is well");
+            Ok(())
+        });
     }
 
     /// A table that has to be encoded.

@@ -1,12 +1,11 @@
 //! Runs a PE from its start to its end.
 
 use super::context::Context;
-use crate::code::Name;
 use crate::error::TaskError;
 use crate::executor::engine::failure::JobError;
 use crate::executor::pe::leave::{Leave, Parting};
 use crate::executor::pe::processor::{Job, Processor, RestartableMain};
-use crate::executor::task::activity::enter_function;
+use crate::executor::task::activity::{MAIN_TASK, enter_function};
 use crate::executor::task::body::CatchPanic;
 use crate::executor::task::caught::caught;
 use crate::executor::task::site::Site;
@@ -18,11 +17,8 @@ use std::task::Poll;
 use ultramarine_topology::Pe;
 
 /// A main task whose type is gone but for that of its result: what starts and ends it is compiled
-/// once. It is still called by its own name where it blocks its thread.
-pub struct BoxedMain<T> {
-    future: Pin<Box<dyn std::future::Future<Output = T> + Send>>,
-    name: Name,
-}
+/// once.
+pub struct BoxedMain<T>(Pin<Box<dyn std::future::Future<Output = T> + Send>>);
 
 impl<T> BoxedMain<T> {
     /// The main task of this future.
@@ -30,7 +26,7 @@ impl<T> BoxedMain<T> {
     where
         F: std::future::Future<Output = T> + Send + 'static,
     {
-        BoxedMain { future: Box::pin(future), name: std::any::type_name::<F> }
+        BoxedMain(Box::pin(future))
     }
 }
 
@@ -38,8 +34,8 @@ impl<T> std::future::Future for BoxedMain<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<T> {
-        enter_function(Some(self.name));
-        self.future.as_mut().poll(cx)
+        enter_function(Some(|| MAIN_TASK));
+        self.0.as_mut().poll(cx)
     }
 }
 

@@ -46,8 +46,9 @@ impl Processor {
 }
 
 impl Context {
-    /// Tells a PE something: that PE calls this function with the argument, before any task that it
-    /// has not started. There is no reply. This costs one message; a task that is
+    /// Tells a PE something: that PE calls this function with the argument. Once the message is
+    /// there, it goes before all tasks that wait there; but a task that is placed later may begin
+    /// earlier, above all on the PE itself. There is no reply. This costs one message; a task that is
     /// [placed](Context::spawn_at) costs two and a future.
     ///
     /// A PE starts the messages of one sender in the order in which they were sent, one after the

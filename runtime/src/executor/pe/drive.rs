@@ -6,8 +6,9 @@ use crate::executor::engine::failure::JobError;
 use crate::executor::engine::liveness::{DetectorStart, EventHandler};
 use crate::executor::engine::turn::Engine;
 use crate::executor::schedule::blocked::BlockedCheck;
+use crate::executor::schedule::threads::STACK_BYTES;
 use crate::executor::schedule::threads::workers;
-use crate::executor::task::activity::Activity;
+use crate::executor::task::activity::{Activity, MAIN_TASK};
 use crate::executor::task::caught::caught;
 use crate::settings::STRAGGLERS_MAX;
 use std::sync::Arc;
@@ -65,7 +66,9 @@ impl Processor {
                     pe.driver.end(leave);
                 }
             };
-            let thread = std::thread::Builder::new().name(name).spawn(drive)?;
+            // Results are decoded here, and may be as large inline as arguments.
+            let thread = std::thread::Builder::new().name(name).stack_size(STACK_BYTES);
+            let thread = thread.spawn(drive)?;
             Ok::<_, std::io::Error>(thread.thread().clone())
         });
         started.map_err(|error| JobError::Threads { me: self.me(), reason: error.to_string() })
@@ -248,14 +251,24 @@ impl Processor {
     }
 }
 
+/// What a task is called of whose function the compiler says this. (The future of an asynchronous
+/// function is a closure of that.)
+fn called(function: &str) -> String {
+    let place = function.trim_end_matches("::{{closure}}");
+    match function.len() - place.len() {
+        _ if function == MAIN_TASK => MAIN_TASK.to_owned(),
+        closures if closures > "::{{closure}}".len() => format!("the task of a closure in {place}"),
+        _ => format!("the task {place}"),
+    }
+}
+
 fn report(pe: &Processor, worker: usize, activity: &Activity, waited: Duration) {
     let me = pe.me();
     let host = pe.topology.place(me).host().unwrap_or("its host");
-    let name = activity.function.get().map_or("a task", |name| name());
-    let name = name.trim_end_matches("::{{call_once}}").trim_end_matches("::{{closure}}");
+    let name = activity.function.get().map_or_else(|| "a task".into(), |name| called(name()));
     tracing::warn!(
         pe = me.number(),
-        "worker {worker} on {host}: the task {name} has blocked its thread for {} s, and computes \
+        "worker {worker} on {host}: {name} has blocked its thread for {} s, and computes \
          nothing: no other task can run there. Have it await what it waits for (`cx.sleep`, a \
          task's future, a channel of the `futures` crate), and leave calls that wait to a \
          `std::thread`",

@@ -136,7 +136,7 @@ mod tests {
     fn a_thread_that_waits_for_a_core_is_not_late() {
         let (activity, mut seen) = (Arc::<Activity>::default(), Seen::default());
         // It takes no part of the time given below that counts.
-        let (day, limit) = (Duration::from_secs(86_400), Duration::from_secs(1));
+        let (day, limit) = (Duration::from_hours(24), Duration::from_secs(1));
         let other = activity.clone();
         let (go_on, wait) = mpsc::channel::<()>();
         let (say, said) = mpsc::channel();

@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+/// What the main task is called among the names of functions.
+pub(crate) const MAIN_TASK: &str = "the main task";
+
 /// What a worker does. It has a cache line to itself, because its worker writes it often.
 #[repr(align(128))]
 #[derive(Default)]

@@ -56,13 +56,11 @@ pub(crate) fn get_or_fetch<T: Portable + Sync>(pe: &Arc<Processor>, source: Sour
         let fetching = async move {
             let (slot, give) = (&*delivery.0, function(GiveValue::<T>(PhantomData)));
             // Held from the moment at which it is seen.
-            let found = OnceLock::new();
-            let is_here = || slot.now().is_some_and(|now| found.set(now).is_ok());
-            let take = |array| arrived(array).map(|value| drop(found.set(Ok(value))));
-            let fetched =
-                fetch(&pe_of_task, source, give, Finder { is_here: &is_here, take: &take });
-            let fetched = match fetched.await {
-                Ok(Found) => found.into_inner().expect("it is found when it is set"),
+            let here = OnceLock::new();
+            let is_here = || slot.now().is_some_and(|now| here.set(now).is_ok());
+            let fetched = match fetch(&pe_of_task, source, give, &is_here).await {
+                Ok(Fetched::Given(array)) => arrived(array),
+                Ok(Fetched::Here) => here.into_inner().expect("it is held when it is seen"),
                 Err(error) => Err(error),
             };
             if fetched.is_err() {
@@ -76,36 +74,39 @@ pub(crate) fn get_or_fetch<T: Portable + Sync>(pe: &Arc<Processor>, source: Sour
     slot.wait()
 }
 
-/// What knows the type of a value that is fetched.
-struct Finder<'a> {
-    /// Whether the value is here meanwhile.
-    is_here: &'a (dyn Fn() -> bool + Send + Sync),
-    /// Takes what another PE has given, or says why that is no such value.
-    take: &'a (dyn Fn(Array) -> Result<(), TaskError> + Send + Sync),
+/// How a value was fetched.
+enum Fetched {
+    /// Another PE has given it.
+    Given(Array),
+    /// It was here meanwhile.
+    Here,
 }
 
-/// The value was here, or has been taken.
-struct Found;
-
-/// Finds a value: here meanwhile, or on a PE that has it. `give` is the function by which PEs give
-/// such values.
+/// Gets a value from a PE that has it. `give` is the function by which PEs give such values, and
+/// `is_here` says whether the value is here meanwhile.
 async fn fetch(
     pe: &Arc<Processor>,
     source: Source,
     give: Give,
-    finder: Finder<'_>,
-) -> Result<Found, TaskError> {
+    is_here: &(dyn Fn() -> bool + Send + Sync),
+) -> Result<Fetched, TaskError> {
     let Source { key, maker, from } = source;
     // Whether it is there now, or when the other PE has it.
     let ask = async |other, only_if_here| {
         let request = Request { source, only_if_here, to: pe.me() };
-        pe.ask(other, give, request).await.and_then(finder.take).map(|()| Found)
+        pe.ask(other, give, request).await.map(Fetched::Given)
     };
+    let mut reason = None;
     if let Maker::Home = maker {
         while let Some(parent) = parent(pe, key.home) {
             match ask(parent, false).await {
                 Err(TaskError::Lost { .. }) if pe.is_dead(parent) => {}
                 Err(TaskError::Lost { .. } | TaskError::ValueLost { .. }) => break,
+                Err(error @ TaskError::Codec { .. }) => {
+                    // It could not be decoded there, which need not be so here.
+                    reason = Some(error);
+                    break;
+                }
                 result => return result,
             }
         }
@@ -121,20 +122,20 @@ async fn fetch(
                     Err(TaskError::Lost { .. } | TaskError::ValueLost { .. }) => {}
                     result => return result,
                 }
-            } else if (finder.is_here)() {
-                return Ok(Found);
+            } else if is_here() {
+                return Ok(Fetched::Here);
             }
         }
     }
     let mut others: Vec<Pe> = (0..pe.topology.pes()).map(Pe::new).collect();
     others.sort_by_key(|other| (*other != from, pe.topology.distance(pe.me(), *other)));
     for other in others.into_iter().filter(|other| *other != pe.me() && !pe.is_dead(*other)) {
-        if let Ok(found) = ask(other, true).await {
-            return Ok(found);
+        if let Ok(given) = ask(other, true).await {
+            return Ok(given);
         }
     }
     let pe = if let Maker::On(maker) = maker { maker } else { key.home };
-    Err(TaskError::ValueLost { pe })
+    Err(reason.unwrap_or(TaskError::ValueLost { pe }))
 }
 
 /// The PE that gives this one a value from that home: the parent in the tree along which home would
