@@ -48,8 +48,8 @@ impl Processor {
 impl Context {
     /// Tells a PE something: that PE calls this function with the argument. Once the message is
     /// there, it goes before all tasks that wait there; but a task that is placed later may begin
-    /// earlier, above all on the PE itself. There is no reply. This costs one message; a task that is
-    /// [placed](Context::spawn_at) costs two and a future.
+    /// earlier, above all on the PE itself. There is no reply. This costs one message; a task that
+    /// is [placed](Context::spawn_at) costs two and a future.
     ///
     /// A PE starts the messages of one sender in the order in which they were sent, one after the
     /// other: the next as soon as the function has returned or waits for something. Messages of
