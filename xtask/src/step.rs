@@ -20,10 +20,8 @@ pub(crate) enum Step {
     Tidy,
     /// Lints (clippy) with every feature, as errors
     Clippy,
-    /// The tests inside each library and command, which launch nothing
+    /// The tests of libraries and commands that launch nothing, but for what takes long
     Units,
-    /// The laws of the hierarchy, as properties of random topologies, and its figures
-    Laws,
     /// One supervised job of three processes, of which one is killed
     Smoke,
     /// Lints for the build without MPI, as errors
@@ -62,7 +60,7 @@ pub(crate) enum Work {
 }
 
 /// Steps that only `--quick` runs by itself: the whole has more thorough ones of the kind.
-const QUICK_ONLY: [Step; 3] = [Step::Units, Step::Laws, Step::Smoke];
+const QUICK_ONLY: [Step; 2] = [Step::Units, Step::Smoke];
 
 impl Step {
     /// What to run before every commit: minutes from a warm build.
@@ -100,7 +98,6 @@ impl Step {
             Self::Clippy
             | Self::ClippyDemo
             | Self::Units
-            | Self::Laws
             | Self::Smoke
             | Self::Docs
             | Self::TestMpich
@@ -117,8 +114,7 @@ impl Step {
             Self::Format => Work::Run(cargo(&["fmt", "--all", "--check"])),
             Self::Tidy => Work::Tidy,
             Self::Clippy => with_mpi(mpis.first(), clippy(&["--features", BENCHMARKS])),
-            Self::Units => with_mpi(mpis.first(), tests(INSIDE, &[])),
-            Self::Laws => with_mpi(mpis.first(), tests(LAWS, &[])),
+            Self::Units => with_mpi(mpis.first(), units(has_nextest())),
             Self::Smoke => match mpis.first() {
                 Some(mpi) => Work::Smoke(mpi.clone()),
                 None => with_mpi(None, cargo(&[])),
@@ -258,15 +254,16 @@ const OF_EACH_MPI: &str = "test(/^(faults|guest)::/) + not (package(ultramarine-
      + (binary(jobs) & test(/^(blocked|cluster::scripts|compile_fail|drops|progress|threads)::/)) \
      + (binary(command) & test(/^(journal|papers)::/)))";
 
-/// The tests inside the libraries and the commands. The proofs are apart, as always, and the
-/// programs of the examples are too many to link.
+/// The tests inside the libraries and the commands, and those of jobs in one process. The proofs
+/// are apart, as always, and the programs of the examples are too many to link.
 #[rustfmt::skip]
-const INSIDE: &[&str] = &[
-    "--workspace", "--exclude", PROOF, "--exclude", SIMULATOR, "--lib", "--bin", "ultramarine",
-    "--bin", "xtask",
+const OF_ONE_PROCESS: &[&str] = &[
+    "--workspace", "--exclude", PROOF, "--exclude", SIMULATOR, "--exclude", "ultramarine-examples",
+    "--lib", "--bin", "ultramarine", "--bin", "xtask", "--test", "all", "--test", "leftovers",
 ];
 
-const LAWS: &[&str] = &["--package", "ultramarine-topology", "--test", "all"];
+/// Of these those that do not wait for silence to be noticed, as a filter of nextest.
+const SOON_DONE: &str = "not test(/^detector::/)";
 
 /// The crates that do something else without MPI or hwloc. (The runtime only lacks a lane; that it
 /// compiles, the lints see.)
@@ -286,6 +283,12 @@ fn tests(packages: &[&str], features: &[&str]) -> Command {
     tests_by(has_nextest(), packages, features)
 }
 
+/// Without nextest, which can choose, the others run as well.
+fn units(has_nextest: bool) -> Command {
+    let filter = ["--filterset", SOON_DONE];
+    tests_by(has_nextest, OF_ONE_PROCESS, if has_nextest { &filter } else { &[] })
+}
+
 /// Tests that find nothing to test here say so, and some print tables: nextest's configuration
 /// shows those that matter.
 fn tests_by(has_nextest: bool, packages: &[&str], features: &[&str]) -> Command {
@@ -297,7 +300,7 @@ fn tests_by(has_nextest: bool, packages: &[&str], features: &[&str]) -> Command 
     command
 }
 
-/// Without nextest, which can choose, the others run as well.
+/// As above, without MPI and hwloc.
 fn tests_without_features(has_nextest: bool) -> Command {
     let filter = ["--no-default-features", "--filterset", NOTICING];
     tests_by(has_nextest, WITH_FEATURES, if has_nextest { &filter } else { &filter[..1] })
@@ -374,7 +377,7 @@ mod tests {
     #[test]
     fn the_quick_steps_are_first_and_the_whole_leaves_their_doubles_out() {
         let names = |steps: Vec<Step>| steps.into_iter().map(Step::name).collect::<Vec<_>>();
-        let quick = ["format", "tidy", "clippy", "units", "laws", "smoke"];
+        let quick = ["format", "tidy", "clippy", "units", "smoke"];
         assert_eq!(names(Step::quick()), quick);
         assert_eq!(names(Step::whole())[..4], ["format", "tidy", "clippy", "clippy-no-mpi"]);
         assert_eq!(Step::whole().len() + QUICK_ONLY.len(), Step::value_variants().len());
@@ -406,7 +409,6 @@ mod tests {
         let building = [
             Step::Clippy,
             Step::Units,
-            Step::Laws,
             Step::ClippyNoMpi,
             Step::ClippyDemo,
             Step::Docs,

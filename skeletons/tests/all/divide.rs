@@ -16,7 +16,10 @@ fn fibonacci() -> impl Algorithm<Problem = u64, Solution = u64> {
         |n: &u64| *n < 2,
         |n| n,
         |n| [n - 1, n - 2],
-        |_, [one_less, two_less]| one_less + two_less,
+        |_, [one_less, two_less]| {
+            assert!(one_less >= two_less, "in order");
+            one_less + two_less
+        },
     )
 }
 
