@@ -206,3 +206,15 @@ proptest! {
         prop_assert!(counted, "{}", text);
     }
 }
+
+#[test]
+fn the_ball_of_a_host_has_its_pes_and_no_other() {
+    let on = |rack: &str, host: &str| {
+        let label = |kind, name: &str| Label::new(kind, name.to_owned());
+        Place::new(vec![label(LevelKind::Switch, rack), label(LevelKind::Host, host)])
+    };
+    let hosts = [("r", "a"), ("r", "a"), ("r", "b"), ("r", "c"), ("s", "d"), ("s", "d")];
+    let job = Topology::new(&hosts.map(|(rack, host)| on(rack, host)), &[1; 6]).unwrap();
+    let balls: Vec<_> = pes(&job).map(|pe| job.host_of(pe).numbers()).collect();
+    assert_eq!(balls, [0..2, 0..2, 2..3, 3..4, 4..6, 4..6]);
+}
