@@ -7,9 +7,10 @@
 //! (start-up compares build identities), so the offset means the same everywhere, also when the
 //! system loads the binary at random addresses. The program registers nothing.
 //!
-//! A [`CodeRef`] from the wire is used only after four checks: the constant lies inside the
-//! binary's read-only data, is aligned, begins with the magic number and the anchor, and its type
-//! has the hash that was sent. Nothing is called before.
+//! A [`CodeRef`] from the wire is used only after five checks: the constant lies inside the
+//! binary's read-only data, is aligned, begins with the magic number and the anchor, is for tasks
+//! that arrive at a place of this type, and its own type has the hash that was sent. Nothing is
+//! called before.
 //!
 //! This is the only file that knows code addresses.
 #![allow(unsafe_code)]
@@ -103,6 +104,8 @@ pub trait Arrive<X>: Stateless {
 pub struct Code<X: 'static> {
     magic: [u64; 2],
     anchor: &'static u8,
+    /// The type `X`.
+    place: TypeId,
     kind: TypeId,
     entry: fn(X, &[u8]),
 }
@@ -114,6 +117,7 @@ impl<K: Arrive<X>, X: 'static> StaticCode<K, X> {
     const CODE: &'static Code<X> = &Code {
         magic: MAGIC,
         anchor: &ANCHOR,
+        place: TypeId::of::<X>(),
         kind: TypeId::of::<K>(),
         entry: |at, argument| {
             // SAFETY: an entry is called through `Code::of`, whose caller had a value of `K`, or
@@ -162,7 +166,7 @@ impl<X: 'static> Code<X> {
     ///
     /// # Errors
     ///
-    /// One of the four checks fails; see the [module](self).
+    /// One of the five checks fails; see the [module](self).
     pub fn resolve(reference: CodeRef) -> Result<&'static Self, CodeError> {
         let image = Image::of_this_program();
         let address = image.base.wrapping_add(reference.offset as usize);
@@ -183,8 +187,13 @@ impl<X: 'static> Code<X> {
             return Err(CodeError::NotATask);
         }
         // SAFETY: as above; and the magic number before the address of the private `ANCHOR` stands
-        // nowhere but at the beginning of a `Code`, of which the program has only this `X` (the
-        // executor's).
+        // nowhere but at the beginning of a `Code<Y>`. Its fields lie where those of `Self` do
+        // (`repr(C)`, and no field's layout depends on `Y`), so that there is a `TypeId` here.
+        let place = unsafe { (*code).place };
+        if place != TypeId::of::<X>() {
+            return Err(CodeError::OtherPlace);
+        }
+        // SAFETY: as above; and `Y` is `X`.
         let code: &'static Self = unsafe { &*code };
         if hash(code.kind) != reference.hash {
             return Err(CodeError::OtherType);
@@ -255,6 +264,9 @@ pub enum CodeError {
     /// What it points at is something else.
     #[error("its code reference does not point at a task")]
     NotATask,
+    /// What it points at is a task that arrives at a place of another type.
+    #[error("its code reference points at a task that arrives elsewhere")]
+    OtherPlace,
     /// What it points at is a task of another type.
     #[error("its code reference points at another task than the sender meant")]
     OtherType,
@@ -351,6 +363,9 @@ mod tests {
             at.borrow_mut().extend(argument);
         }
     }
+    impl Arrive<u8> for Kind {
+        fn arrive(self, _: u8, _: &[u8]) {}
+    }
     impl Arrive<Seen> for Other {
         fn arrive(self, _: Seen, _: &[u8]) {}
     }
@@ -381,6 +396,13 @@ mod tests {
         let heap = Box::new(MAGIC);
         let offset = std::ptr::from_ref(&*heap).addr().wrapping_sub(Image::of_this_program().base);
         assert_eq!(refused(offset as u64, good.hash), Some(CodeError::OutsideTheProgram));
+    }
+
+    #[test]
+    fn code_for_another_place_is_refused() {
+        let there = Code::<u8>::of(Kind).reference().expect("part of this program");
+        assert!(matches!(Code::<Seen>::resolve(there), Err(CodeError::OtherPlace)));
+        assert!(Code::<u8>::resolve(there).is_ok());
     }
 
     #[test]

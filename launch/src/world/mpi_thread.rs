@@ -106,7 +106,9 @@ impl MpiThread {
 fn initialise() -> Result<Universe, StartError> {
     let Some((universe, granted)) = mpi::initialize_with_threading(Threading::Serialized) else {
         return Err(StartError::Mpi(
-            "it was started before: a process can be part of one job only".into(),
+            "it was started before `run`, which starts it with what it needs: the program itself \
+             must not call `MPI_Init`"
+                .into(),
         ));
     };
     if granted < Threading::Serialized {

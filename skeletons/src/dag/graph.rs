@@ -136,7 +136,7 @@ impl Graph {
     /// it took here.
     pub(super) fn weighed(&self, result: Value, cost_ns: u64) -> Weighed<Value> {
         let is_weightless = self.options.memory == u64::MAX || error_of(&result).is_some();
-        let bytes = if is_weightless { 0 } else { result.clone().memory() };
+        let bytes = if is_weightless { 0 } else { result.memory() };
         Weighed { result, bytes: bytes as f32, cost_ns: cost_ns as f32 }
     }
 

@@ -5,8 +5,7 @@
 
 use super::value::Value;
 use std::any::{Any, type_name};
-use std::sync::Arc;
-use ultramarine_runtime::executor::Portable;
+use ultramarine_runtime::executor::{Portable, discard};
 use ultramarine_runtime::wire::{self, WireError};
 
 /// A function of an argument and the results of other nodes.
@@ -42,8 +41,8 @@ impl<A: Portable + Sync> KindOf<A> {
     {
         KindOf {
             name: type_name::<F>(),
-            compute: Box::new(move |argument, inputs| Arc::new(compute(argument, inputs))),
-            decode: |bytes| Ok(Arc::new(wire::decode::<T>(bytes)?)),
+            compute: Box::new(move |argument, inputs| Value::new(compute(argument, inputs))),
+            decode: |bytes| Ok(Value::new(wire::decode::<T>(bytes)?)),
             arguments: Vec::new(),
         }
     }
@@ -56,6 +55,13 @@ impl<A: Portable + Sync> KindOf<A> {
     pub(super) fn keep(&mut self, argument: A) -> u32 {
         self.arguments.push(argument);
         u32::try_from(self.arguments.len() - 1).expect("a block has at most 2^31 nodes")
+    }
+}
+
+/// The arguments are the user's.
+impl<A> Drop for KindOf<A> {
+    fn drop(&mut self) {
+        self.arguments.drain(..).for_each(discard);
     }
 }
 

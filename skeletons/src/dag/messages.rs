@@ -11,7 +11,6 @@ use super::runs::{RunId, RunName};
 use super::value::{Value, failed};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -115,11 +114,6 @@ impl Outbox {
         for (to, node, result) in self.results {
             send_result(cx, to, (id, node), part, result);
         }
-        // Last: it is the user's, and may panic.
-        let discarded = AssertUnwindSafe(|| drop(self.discarded));
-        if catch_unwind(discarded).is_err() {
-            tracing::error!("a result panicked when it was dropped");
-        }
         self.ready
     }
 }
@@ -202,7 +196,7 @@ pub(super) fn send_value<T: Portable + Sync>(
             let name = part.as_ref().map_or("?", |part| part.name_of(node));
             failed(DagError::unsendable(node, name, error))
         };
-        let result = result.map_or_else(undecodable, |result| result as Value);
+        let result = result.map_or_else(undecodable, Value::shared);
         Runs::on(&cx).receive(&cx, id, from, [PoolMessage::Result(node, result)]);
     };
     cx.tell_with(to, receive, (id, cx.pe(), node), result)

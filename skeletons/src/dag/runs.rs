@@ -39,7 +39,7 @@ pub(super) struct Opening {
 
 /// A run, as messages name it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct RunId {
+pub(super) struct RunId {
     pub(super) name: RunName,
     pub(super) opening: Opening,
 }

@@ -9,12 +9,59 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Portable, memory_estimate};
+use ultramarine_runtime::executor::{Context, Portable, discard, memory_estimate};
 use ultramarine_runtime::wire::{self, WireError};
 use ultramarine_topology::Pe;
 
-/// A result, of any type; or [why there is none](Failed).
-pub(super) type Value = Arc<dyn AnyResult>;
+/// A result, of any type; or [why there is none](Failed). It is the user's: if its drop panics,
+/// that gets no further, wherever it is dropped.
+#[derive(Clone)]
+pub struct Value(Option<Arc<dyn AnyResult>>);
+
+impl Value {
+    pub(super) fn new(result: impl AnyResult) -> Self {
+        Value::shared(Arc::new(result))
+    }
+
+    pub(super) fn shared(result: Arc<impl AnyResult>) -> Self {
+        Value(Some(result))
+    }
+
+    fn any(&self) -> &dyn Any {
+        // Not the method of the `Arc`.
+        let result: &dyn AnyResult = &**self.inner();
+        result.as_any()
+    }
+
+    fn inner(&self) -> &Arc<dyn AnyResult> {
+        self.0.as_ref().expect("it is taken out at its end only")
+    }
+
+    /// About how many bytes of memory it takes; 0 if its own code panics.
+    pub(super) fn memory(&self) -> u64 {
+        self.inner().clone().memory()
+    }
+
+    /// Sends it as that of a node to the pool of another PE, in a run.
+    pub(super) fn send(
+        mut self,
+        cx: &Context,
+        to: Pe,
+        of: (RunId, NodeId),
+    ) -> Result<(), TaskError> {
+        self.0.take().map_or(Ok(()), |result| result.send(cx, to, of))
+    }
+
+    pub(super) fn encoded(&self) -> Result<Vec<u8>, WireError> {
+        (**self.inner()).encoded()
+    }
+}
+
+impl Drop for Value {
+    fn drop(&mut self) {
+        discard(self.0.take());
+    }
+}
 
 /// What a node has that has no result. It is sent as a result is, and has no place of its own.
 #[derive(Serialize, Deserialize)]
@@ -22,30 +69,22 @@ struct Failed(DagError);
 
 /// There is no result.
 pub(super) fn failed(error: DagError) -> Value {
-    Arc::new(Failed(error))
+    Value::new(Failed(error))
 }
 
 /// Why there is no result, if there is none.
 pub(super) fn error_of(value: &Value) -> Option<&DagError> {
-    // Not the method of the `Arc`.
-    let value: &dyn AnyResult = &**value;
-    value.as_any().downcast_ref().map(|Failed(error)| error)
+    value.any().downcast_ref().map(|Failed(error)| error)
 }
 
 /// What is done with a result of any type. A type that is [`Portable`] and `Sync` has it.
-pub trait AnyResult: Any + Send + Sync {
-    #[doc(hidden)]
+pub(super) trait AnyResult: Any + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 
-    /// About how many bytes of memory it takes; 0 if its own code panics.
-    #[doc(hidden)]
     fn memory(self: Arc<Self>) -> u64;
 
-    /// Sends it as that of a node to the pool of another PE, in a run.
-    #[doc(hidden)]
     fn send(self: Arc<Self>, cx: &Context, to: Pe, of: (RunId, NodeId)) -> Result<(), TaskError>;
 
-    #[doc(hidden)]
     fn encoded(&self) -> Result<Vec<u8>, WireError>;
 }
 
@@ -73,9 +112,7 @@ impl<T: Portable + Sync> AnyResult for T {
 ///
 /// It is of another type.
 pub(super) fn result<T: 'static>(value: &Value) -> &T {
-    // Not the method of the `Arc`.
-    let value: &dyn AnyResult = &**value;
-    value.as_any().downcast_ref().unwrap_or_else(|| {
+    value.any().downcast_ref().unwrap_or_else(|| {
         panic!("an input is no {}: its node has another type", std::any::type_name::<T>())
     })
 }

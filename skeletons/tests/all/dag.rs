@@ -269,3 +269,30 @@ fn memory_may_be_limited() {
         Ok(())
     });
 }
+
+/// Panics when it is dropped.
+#[derive(Serialize, Deserialize)]
+struct Explosive(u64);
+
+impl Drop for Explosive {
+    fn drop(&mut self) {
+        panic!("as is meant to be");
+    }
+}
+
+fn explosives(g: &mut Builder, &(first, end): &(u64, u64)) -> Node<u64> {
+    let all: Vec<_> = (first..end).map(|n| g.source(|n| Explosive(*n), n)).collect();
+    g.reduce(|(), all: &[&Explosive]| all.iter().map(|one| one.0).sum::<u64>(), (), all)
+}
+
+#[test]
+fn results_that_panic_when_they_are_dropped_spoil_nothing() {
+    job(racks(&[1, 2], 1), async |cx| {
+        for _ in 0..3 {
+            assert_eq!(dag(explosives, (0, 40)).run(&cx).await.unwrap(), 780);
+        }
+        // What is left is dropped when the run is over.
+        cx.sleep(std::time::Duration::from_millis(50)).await;
+        Ok(())
+    });
+}

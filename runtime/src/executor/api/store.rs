@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use crate::error::TaskError;
-use crate::executor::keep::slot::{DeliveryGuard, Slot};
+use crate::executor::keep::slot::Slot;
 use crate::executor::keep::store::Key;
 use crate::executor::task::body::CatchPanic;
 use crate::executor::task::caught::caught;
@@ -84,11 +84,11 @@ impl Context {
             return Ok(known);
         }
         let slot = self.shared(key, Slot::<T>::default);
-        if slot.claim_delivery() {
+        if let Some(delivery) = slot.claim_delivery() {
             // It may have been made and stored since the first look.
             let known = self.known(key);
             let making = if known.is_some() { Ok(None) } else { caught(make).map(Some) };
-            let (cx, delivery) = (self.clone(), DeliveryGuard(slot.clone()));
+            let cx = self.clone();
             let task = self.pe.run_async(async move {
                 let pe = cx.pe();
                 let made = match making {
@@ -98,7 +98,7 @@ impl Context {
                     }
                     Err(message) => Err(TaskError::Panicked { pe, message }),
                 };
-                delivery.0.settle(made);
+                delivery.end_with(made);
                 // The value stays stored; only the slot is dropped.
                 cx.pe.store.forget_one::<Slot<T>>(key);
             });

@@ -70,16 +70,17 @@ impl<T> Slot<T> {
         self.state().now()
     }
 
-    /// Whether the caller must make or fetch the value: true for the first caller, while it is not
-    /// here.
-    pub(crate) fn claim_delivery(&self) -> bool {
+    /// Has the caller make or fetch the value: the first one, while it is not here. There is one
+    /// delivery at a time.
+    pub(crate) fn claim_delivery(self: &Arc<Self>) -> Option<Delivery<T>> {
         let mut state = self.state();
         let is_there = match &state.value {
             Value::None => false,
             Value::Weak(value) => value.strong_count() > 0,
             Value::There(_) | Value::Failed(_) => true,
         };
-        !is_there && !std::mem::replace(&mut state.is_on_its_way, true)
+        let is_claimed = !is_there && !std::mem::replace(&mut state.is_on_its_way, true);
+        is_claimed.then(|| Delivery(Some(self.clone())))
     }
 
     /// Notes that a PE gets the value from this one.
@@ -99,10 +100,12 @@ impl<T> Slot<T> {
         discard(old);
     }
 
-    /// Takes in the value, or why there is none. The first value counts.
+    /// Takes in the value, or why there is none. The first value counts. A delivery goes on.
     pub(crate) fn settle(&self, result: Result<Arc<T>, TaskError>) {
-        let mut state = self.state();
-        state.is_on_its_way = false;
+        Self::settle_in(self.state(), result);
+    }
+
+    fn settle_in(mut state: MutexGuard<'_, State<T>>, result: Result<Arc<T>, TaskError>) {
         let wakers = std::mem::take(&mut state.wakers);
         let old = match (&state.value, result) {
             (Value::There(_), late) => late.ok().map_or(Value::None, Value::There),
@@ -182,16 +185,28 @@ impl<T: Send + Sync + 'static> AnySlot for Slot<T> {
     }
 }
 
-/// Held by the code that makes or fetches a value. If it is dropped before the value has arrived,
-/// as when the job ends, those that wait get an error.
-pub(crate) struct DeliveryGuard<T>(pub(crate) Arc<Slot<T>>);
+/// A value is being made or fetched. If this is dropped before it has ended, as when the job ends,
+/// those that wait get an error.
+pub(crate) struct Delivery<T>(Option<Arc<Slot<T>>>);
 
-impl<T> Drop for DeliveryGuard<T> {
-    fn drop(&mut self) {
-        let is_on_its_way = self.0.state().is_on_its_way;
-        if is_on_its_way {
-            self.0.settle(Err(TaskError::ShuttingDown));
+impl<T> Delivery<T> {
+    /// Ends with the value, or why there is none. From now on the next may be claimed.
+    pub(crate) fn end_with(mut self, result: Result<Arc<T>, TaskError>) {
+        self.end(result);
+    }
+
+    fn end(&mut self, result: Result<Arc<T>, TaskError>) {
+        if let Some(slot) = self.0.take() {
+            let mut state = slot.state();
+            state.is_on_its_way = false;
+            Slot::settle_in(state, result);
         }
+    }
+}
+
+impl<T> Drop for Delivery<T> {
+    fn drop(&mut self) {
+        self.end(Err(TaskError::ShuttingDown));
     }
 }
 
@@ -224,5 +239,58 @@ impl<T> Future for Wait<T> {
         drop(state);
         discard(old);
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Wake;
+
+    type Number = Slot<u32>;
+
+    /// Lets go of what has arrived while it is told of that, and claims the next delivery.
+    struct Claims {
+        slot: Arc<Number>,
+        waiting: Mutex<Option<Wait<u32>>>,
+        next: Mutex<Option<Delivery<u32>>>,
+    }
+
+    impl Wake for Claims {
+        fn wake(self: Arc<Self>) {
+            drop(self.waiting.lock().expect("it is ours").take());
+            self.slot.weaken();
+            *self.next.lock().expect("it is ours") = self.slot.claim_delivery();
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_delivery_leaves_the_next_alone() {
+        let slot = Arc::<Number>::default();
+        let delivery = slot.claim_delivery().expect("it is the first");
+        assert!(slot.claim_delivery().is_none(), "there is one already");
+        let (mut waiting, next) = (slot.clone().wait(), Mutex::default());
+        let claims = Arc::new(Claims { slot: slot.clone(), waiting: Mutex::default(), next });
+        let waker = Waker::from(claims.clone());
+        assert!(Pin::new(&mut waiting).poll(&mut Context::from_waker(&waker)).is_pending());
+        *claims.waiting.lock().expect("it is ours") = Some(waiting);
+        delivery.end_with(Ok(Arc::new(1)));
+        let next = claims.next.lock().expect("it is ours").take().expect("the first is gone");
+        assert!(slot.now().is_none(), "it is on its way");
+        next.end_with(Ok(Arc::new(2)));
+        assert!(slot.is_gone(), "no one waits for it");
+    }
+
+    #[test]
+    fn a_value_that_comes_by_another_way_lets_no_second_delivery_begin() {
+        let slot = Arc::<Number>::default();
+        let delivery = slot.claim_delivery().expect("it is the first");
+        slot.settle(Ok(Arc::new(1)));
+        slot.weaken();
+        assert!(slot.claim_delivery().is_none(), "the first has not ended");
+        let mut waiting = slot.clone().wait();
+        drop(delivery);
+        let ended = Pin::new(&mut waiting).poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(ended, Poll::Ready(Err(TaskError::ShuttingDown)));
     }
 }

@@ -396,6 +396,18 @@ impl Processor {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Ends the tasks that were left for a turn, of which there is none any more.
+    pub(crate) fn end_outbox(&self) {
+        while let Some(outgoing) = self.outbox.pop() {
+            match outgoing {
+                Outgoing::Task(_, task) | Outgoing::Ask(_, task) | Outgoing::Stolen(_, task) => {
+                    task.future.fill(Err(TaskError::ShuttingDown));
+                }
+                Outgoing::Message(..) | Outgoing::Cancel(_) | Outgoing::Tell(..) => {}
+            }
+        }
+    }
+
     /// Ends or drops everything that waits, and then the workers.
     pub(crate) fn close(&self) {
         self.mpi_gate.seal();
@@ -406,11 +418,7 @@ impl Processor {
                 tracing::warn!(pe = self.me.number(), "{} damaged frames came", link.corrupt);
             }
         }
-        while let Some(outgoing) = self.outbox.pop() {
-            if let Outgoing::Task(_, task) | Outgoing::Ask(_, task) = outgoing {
-                task.future.fill(Err(TaskError::ShuttingDown));
-            }
-        }
+        self.end_outbox();
         let futures = engine.into_iter().flat_map(Engine::into_futures);
         futures.for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
         self.guests.clear();
@@ -421,6 +429,8 @@ impl Processor {
         self.store.forget(|_| true);
         self.values.clear();
         self.is_closed.store(true, Ordering::SeqCst);
+        // A thread that leaves more from now on ends it itself.
+        self.end_outbox();
         let workers = self.rayon.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(workers);
     }

@@ -120,7 +120,9 @@ impl Processor {
 
     pub(crate) fn send_later(&self, outgoing: Outgoing) {
         self.outbox.push(outgoing);
-        if !self.queues.is_worker() {
+        if self.is_closed() {
+            self.end_outbox();
+        } else if !self.queues.is_worker() {
             self.nudge();
         }
     }

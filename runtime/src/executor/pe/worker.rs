@@ -12,8 +12,11 @@ use super::processor::{Processor, Task};
 use crate::executor::engine::mpi_gate::Caller;
 use crate::executor::schedule::nesting::is_nested;
 use crate::executor::schedule::queues::{Ready, Work};
+use crate::executor::schedule::standby::not_urgently;
 use crate::executor::task::activity::enter_function;
 use crate::executor::task::caught::discard_with;
+use crate::executor::task::future::not_stopping;
+use crate::executor::task::travel::not_travelling;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -104,7 +107,8 @@ fn resume_one(pe: &Arc<Processor>) -> bool {
     if is_first {
         if let Some(work) = pe.queues.next_to_resume() {
             let function = enter_function(None);
-            run(pe, work);
+            // What the thread has noted of the task that waits does not hold for this one.
+            not_stopping(|| not_travelling(|| not_urgently(|| run(pe, work))));
             enter_function(function);
         }
         IS_HELPING.set(false);

@@ -56,6 +56,13 @@ pub(crate) fn urgently<R>(act: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Runs another task inside [`urgently`], which need not be urgent. `act` must not panic.
+pub(crate) fn not_urgently(act: impl FnOnce()) {
+    let was_urgent = IS_URGENT.replace(false);
+    act();
+    IS_URGENT.set(was_urgent);
+}
+
 /// Whether the caller runs inside [`urgently`].
 pub(crate) fn is_urgent() -> bool {
     IS_URGENT.get()

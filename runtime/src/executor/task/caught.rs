@@ -23,8 +23,8 @@ fn into_message(payload: Box<dyn Any + Send>) -> String {
     message
 }
 
-/// Drops a value of a user's type.
-pub(crate) fn discard<T>(value: T) {
+/// Drops a value of a user's type. If that panics, it is logged.
+pub fn discard<T>(value: T) {
     discard_with(|| drop(value));
 }
 

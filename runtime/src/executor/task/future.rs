@@ -32,6 +32,14 @@ pub(crate) fn stopping(act: impl FnOnce()) {
     STOPPING.set(STOPPING.get() - 1);
 }
 
+/// Runs another task inside a drop of something unfinished, of which that task is no part. `act`
+/// must not panic.
+pub(crate) fn not_stopping(act: impl FnOnce()) {
+    let outer = STOPPING.replace(0);
+    act();
+    STOPPING.set(outer);
+}
+
 /// The result of a spawned task, which may not have arrived yet (SymGridPar2 §3.2).
 ///
 /// `.await` returns `Ok` with the task's value, or the [`TaskError`] that says why there is none.

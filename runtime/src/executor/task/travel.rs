@@ -51,6 +51,21 @@ pub(crate) fn travelling<R>(code: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Runs another task while a value is encoded or decoded, with whose handles it has nothing to do.
+/// `act` must not panic.
+pub(crate) fn not_travelling(act: impl FnOnce()) {
+    let (was_travelling, had_found) = (IS_TRAVELLING.take(), HAS_FOUND.take());
+    let (packed, arrived) = (PACKED.take(), ARRIVED.take());
+    let (was_delayed, delayed) = (IS_DELAYED.take(), DELAYED.take());
+    act();
+    IS_TRAVELLING.set(was_travelling);
+    HAS_FOUND.set(had_found);
+    PACKED.set(packed);
+    ARRIVED.set(arrived);
+    IS_DELAYED.set(was_delayed);
+    DELAYED.set(delayed);
+}
+
 /// Notes that a handle is encoded. Returns whether it is encoded to travel.
 pub(crate) fn note_packed(handle: PackedHandle) -> bool {
     let is_travelling = IS_TRAVELLING.get();

@@ -1,6 +1,6 @@
 //! Tasks that are not wanted any more.
 
-use super::{PATIENCE, among};
+use super::{PATIENCE, alone, among};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -273,5 +273,59 @@ fn what_takes_too_long_is_cancelled() {
         }
         let seven = cx.timeout(PATIENCE, cx.spawn_at(Pe::new(1), async |_, ()| 7, ())).await;
         assert_eq!(seven, Ok(Ok(7)));
+    });
+}
+
+/// Its drop waits inside rayon for what another worker does meanwhile.
+struct DropsLong(&'static AtomicBool);
+
+impl Drop for DropsLong {
+    fn drop(&mut self) {
+        let is_begun = AtomicBool::new(false);
+        let other = || {
+            is_begun.store(true, SeqCst);
+            thread::sleep(Duration::from_millis(200));
+        };
+        let begin = || {
+            let start = Instant::now();
+            while !is_begun.load(SeqCst) && start.elapsed() < PATIENCE {
+                thread::yield_now();
+            }
+            self.0.store(true, SeqCst);
+        };
+        rayon::join(begin, other);
+        self.0.store(false, SeqCst);
+    }
+}
+
+#[test]
+fn what_another_task_lets_go_during_a_drop_is_not_cancelled() {
+    static DROPPING: AtomicBool = AtomicBool::new(false);
+    static RAN: AtomicU32 = AtomicU32::new(0);
+    alone(2, async |cx: Context| {
+        let hold = async |cx: Context, ()| {
+            let _held = DropsLong(&DROPPING);
+            cx.sleep(PATIENCE * 2).await;
+        };
+        let held = cx.spawn(Distance::ZERO, hold, ());
+        cx.sleep(Duration::from_millis(10)).await;
+        // Resumed while the other one is dropped.
+        let let_go = async |cx: Context, ()| {
+            let (mut let_go, mut during) = (0, 0);
+            while during < 20 {
+                cx.sleep(Duration::from_millis(1)).await;
+                let count = |()| {
+                    RAN.fetch_add(1, SeqCst);
+                };
+                drop(cx.spawn_fn(Distance::ZERO, count, ()));
+                let_go += 1;
+                during += u32::from(DROPPING.load(SeqCst));
+            }
+            let_go
+        };
+        let let_go = cx.spawn(Distance::ZERO, let_go, ());
+        held.abort();
+        let let_go = let_go.await.expect("it ends");
+        eventually("all run", || RAN.load(SeqCst) == let_go);
     });
 }

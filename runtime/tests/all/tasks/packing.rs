@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use ultramarine_runtime::executor::{Context, serve};
+use ultramarine_runtime::executor::{Context, lead, serve};
 use ultramarine_testkit::eventually;
 use ultramarine_topology::{Distance, Pe};
 
@@ -159,4 +159,51 @@ fn a_thread_that_places_tasks_runs_no_code_of_others() {
         }
         assert!(!RAN_AMID_TASK.load(Ordering::SeqCst));
     });
+}
+
+static IS_LONG_ENCODED: AtomicBool = AtomicBool::new(false);
+static IS_OVER: AtomicBool = AtomicBool::new(false);
+static IS_DROPPED: AtomicBool = AtomicBool::new(false);
+
+/// Is encoded until the job is over.
+#[derive(Deserialize)]
+struct Outlasting(u8);
+
+impl Serialize for Outlasting {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        IS_LONG_ENCODED.store(true, Ordering::SeqCst);
+        waits_for(&IS_OVER);
+        self.0.serialize(to)
+    }
+}
+
+/// Says that it is dropped.
+struct Dropped;
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        IS_DROPPED.store(true, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn who_awaits_a_task_that_is_encoded_when_the_job_ends_is_dropped() {
+    let mut jobs = jobs(2, 1, |_| None).into_iter();
+    let (root, other) = (jobs.next().expect("two"), jobs.next().expect("two"));
+    let other = thread::spawn(move || serve(other).1.goodbye());
+    let (result, parting) = lead(root, async |cx: Context| {
+        let _dropped = Dropped;
+        let busy = cx.spawn_at(Pe::ROOT, async |_, ()| waits_for(&IS_LONG_ENCODED), ());
+        let stolen = cx.spawn_fn(Distance::ONE, |_: Long<Outlasting>| (), Long::new(Outlasting(0)));
+        assert!(busy.await.expect("it ends"), "the task is stolen");
+        let end = async |_: Context, ()| panic!("as is meant to be");
+        cx.tell(Pe::ROOT, end, ()).expect("it is sent");
+        stolen.await
+    });
+    assert!(result.is_err(), "{result:?}");
+    assert!(!IS_DROPPED.load(Ordering::SeqCst), "the task is still encoded");
+    IS_OVER.store(true, Ordering::SeqCst);
+    eventually("the main task is dropped", || IS_DROPPED.load(Ordering::SeqCst));
+    parting.goodbye();
+    other.join().expect("the other PE does not panic");
 }

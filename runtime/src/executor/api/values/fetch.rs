@@ -4,7 +4,7 @@ use super::super::body::Async;
 use super::super::context::Context;
 use crate::array::{self, Array};
 use crate::error::TaskError;
-use crate::executor::keep::slot::{DeliveryGuard, Wait};
+use crate::executor::keep::slot::Wait;
 use crate::executor::keep::store::Key;
 use crate::executor::pe::processor::Processor;
 use crate::executor::schedule::standby::urgently;
@@ -51,10 +51,10 @@ impl Maker {
 /// Waits for the value, and fetches it if it is not here.
 pub(crate) fn get_or_fetch<T: Portable + Sync>(pe: &Arc<Processor>, source: Source) -> Wait<T> {
     let slot = pe.values.slot::<T>(source.key);
-    if slot.claim_delivery() {
-        let (pe_of_task, delivery) = (pe.clone(), DeliveryGuard(slot.clone()));
+    if let Some(delivery) = slot.claim_delivery() {
+        let (pe_of_task, slot) = (pe.clone(), slot.clone());
         let fetching = async move {
-            let (slot, give) = (&*delivery.0, function(GiveValue::<T>(PhantomData)));
+            let give = function(GiveValue::<T>(PhantomData));
             // Held from the moment at which it is seen.
             let here = OnceLock::new();
             let is_here = || slot.now().is_some_and(|now| here.set(now).is_ok());
@@ -66,7 +66,7 @@ pub(crate) fn get_or_fetch<T: Portable + Sync>(pe: &Arc<Processor>, source: Sour
             if fetched.is_err() {
                 pe_of_task.values.remove(source.key);
             }
-            slot.settle(fetched);
+            delivery.end_with(fetched);
         };
         let fetching = urgently(|| pe.run_async(fetching));
         fetching.into_iter().for_each(Task::detach);
