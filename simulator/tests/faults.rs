@@ -16,7 +16,7 @@ fn number(name: &str, default: u64) -> u64 {
 #[test]
 fn jobs_end_with_the_right_result_though_pes_die() {
     let first = number("ULTRAMARINE_SIMULATOR_SEED", 1);
-    let runs = number("ULTRAMARINE_SIMULATOR_RUNS", 250);
+    let runs = number("ULTRAMARINE_SIMULATOR_RUNS", 200);
     let mut total = RunTotals::default();
     for seed in first..first + runs {
         let run = run(seed, false);
