@@ -215,13 +215,13 @@ fn any_number_of_ranks_finds_it_on_either_lane() {
 #[cfg(feature = "mpi")]
 #[test]
 fn the_best_is_found_though_two_die() {
-    is_found_though_two_die(&SPLITTINGS[..2]);
+    is_found_though_two_die(&SPLITTINGS[..3]);
 }
 
 #[cfg(feature = "mpi")]
 #[test]
 fn the_best_is_found_though_two_die_however_it_is_split() {
-    is_found_though_two_die(&SPLITTINGS[2..]);
+    is_found_though_two_die(&SPLITTINGS[3..]);
 }
 
 #[cfg(feature = "mpi")]
