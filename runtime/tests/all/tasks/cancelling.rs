@@ -181,8 +181,15 @@ fn what_is_cancelled_where_it_waits_is_not_stolen_from_there() {
         }
     }
     among(3, 1, async |cx: Context| {
-        let keep = async |cx: Context, ()| block(cx.pe());
+        static KEPT: AtomicU32 = AtomicU32::new(0);
+        let keep = async |cx: Context, ()| {
+            KEPT.fetch_add(1, SeqCst);
+            block(cx.pe());
+        };
         let kept = [0, 2].map(|pe| cx.spawn_at(Pe::new(pe), keep, ()));
+        while KEPT.load(SeqCst) < 2 {
+            cx.sleep(Duration::from_millis(1)).await;
+        }
         // PE 1 steals some, and is kept by the first.
         let task = async |cx: Context, _: u32| {
             STARTED.fetch_add(1, SeqCst);
@@ -291,35 +298,37 @@ impl Drop for DropsLong {
             while !is_begun.load(SeqCst) && start.elapsed() < PATIENCE {
                 thread::yield_now();
             }
-            self.0.store(true, SeqCst);
         };
         rayon::join(begin, other);
-        self.0.store(false, SeqCst);
+        self.0.store(true, SeqCst);
     }
 }
 
 #[test]
 fn what_another_task_lets_go_during_a_drop_is_not_cancelled() {
-    static DROPPING: AtomicBool = AtomicBool::new(false);
+    static HELD: AtomicBool = AtomicBool::new(false);
+    static DROPPED: AtomicBool = AtomicBool::new(false);
     static RAN: AtomicU32 = AtomicU32::new(0);
     alone(2, async |cx: Context| {
         let hold = async |cx: Context, ()| {
-            let _held = DropsLong(&DROPPING);
+            let _held = DropsLong(&DROPPED);
+            HELD.store(true, SeqCst);
             cx.sleep(PATIENCE * 2).await;
         };
         let held = cx.spawn(Distance::ZERO, hold, ());
-        cx.sleep(Duration::from_millis(10)).await;
+        while !HELD.load(SeqCst) {
+            cx.sleep(Duration::from_millis(1)).await;
+        }
         // Resumed while the other one is dropped.
         let let_go = async |cx: Context, ()| {
-            let (mut let_go, mut during) = (0, 0);
-            while during < 20 {
+            let mut let_go = 0;
+            while !DROPPED.load(SeqCst) {
                 cx.sleep(Duration::from_millis(1)).await;
                 let count = |()| {
                     RAN.fetch_add(1, SeqCst);
                 };
                 drop(cx.spawn_fn(Distance::ZERO, count, ()));
                 let_go += 1;
-                during += u32::from(DROPPING.load(SeqCst));
             }
             let_go
         };
