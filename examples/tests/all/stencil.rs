@@ -98,7 +98,7 @@ fn the_last_that_is_left_goes_back_to_where_all_agreed() {
     goes_back("tcp", &[("0.05,0.06,0.3", 3)]);
 }
 
-/// Kills processes at these moments, in seconds: so many in each job.
+/// Kills processes at these moments, in seconds, and this number of them in each job.
 #[cfg(feature = "mpi")]
 fn goes_back(lane: &str, kills: &[(&str, usize)]) {
     // It takes long enough for all to die in it.

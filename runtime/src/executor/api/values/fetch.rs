@@ -96,16 +96,17 @@ async fn fetch(
         let request = Request { source, only_if_here, to: pe.me() };
         pe.ask(other, give, request).await.map(Fetched::Given)
     };
-    let mut reason = None;
     if let Maker::Home = maker {
         while let Some(parent) = parent(pe, key.home) {
             match ask(parent, false).await {
                 Err(TaskError::Lost { .. }) if pe.is_dead(parent) => {}
                 Err(TaskError::Lost { .. } | TaskError::ValueLost { .. }) => break,
-                Err(error @ TaskError::Codec { .. }) => {
-                    // It could not be decoded there, which need not be so here.
-                    reason = Some(error);
-                    break;
+                // It could not be decoded there, which need not be so here.
+                Err(TaskError::Codec { .. }) if parent != key.home => {
+                    match ask(key.home, false).await {
+                        Err(TaskError::Lost { .. } | TaskError::ValueLost { .. }) => break,
+                        result => return result,
+                    }
                 }
                 result => return result,
             }
@@ -135,7 +136,7 @@ async fn fetch(
         }
     }
     let pe = if let Maker::On(maker) = maker { maker } else { key.home };
-    Err(reason.unwrap_or(TaskError::ValueLost { pe }))
+    Err(TaskError::ValueLost { pe })
 }
 
 /// The PE that gives this one a value from that home: the parent in the tree along which home would
