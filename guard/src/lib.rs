@@ -23,9 +23,9 @@
 //! }
 //! let launched = launched(variables::text).expect("a launcher has started this process");
 //! let deadline = Duration::from_mins(1);
-//! let mut child = ultramarine_guard::install(launched, true, deadline, library_version);
+//! let mut child = ultramarine_guard::install(launched, true, deadline, library_version, |_, _| ());
 //! // MPI starts here, and the processes become a job.
-//! child.joined(Duration::from_secs(30), &[]);
+//! child.joined(Duration::from_secs(30), &[], None);
 //! run_the_job();
 //! // Either MPI is finalised together with all others, and then `child.finalised()`; or:
 //! child.leaves();
@@ -37,6 +37,8 @@
 //! - In a job that outlives its root, the death of any child is survived, as long as any other
 //!   process is there: the guard asks them (see `survivors`). The last one's end is the job's.
 //! - A child that calls `exit` amid the job has died as well, whatever the code.
+//! - The guard of a child that has died tells those that call the child ([`Testify`]): between hosts
+//!   no process can see that another is gone.
 //! - Ctrl-C: a child that ends by SIGINT is no failure. Its guard takes leave for it, and exits
 //!   with 130. (Were it to end by SIGINT itself, hydra would kill the others and report the
 //!   bitwise or of all ends: 2 and 9 make 11, a segmentation fault.) A child that listens for
@@ -79,7 +81,7 @@ use self::segments::Segment;
 use self::startup::Startup;
 use self::sys::Fork;
 use std::io::{self, Write as _};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
@@ -140,6 +142,20 @@ impl Mark {
 /// What the MPI library says of itself, as `MPI_Get_library_version` has it.
 type LibraryVersion = fn() -> String;
 
+/// Tells those that call a child on this listener that the child is gone; ends by itself, soon. It
+/// runs in the guard, with the child's [`Testimony::words`].
+pub type Testify = fn(&TcpListener, &str);
+
+/// What the guard needs to say that its child is gone.
+#[derive(Debug)]
+pub struct Testimony {
+    /// A second descriptor of the socket on which the child is called. The guard keeps it open when
+    /// the child ends amid the job.
+    pub listener: TcpListener,
+    /// What [`Testify`] gets, in one line. Nobody else sees it.
+    pub words: String,
+}
+
 /// Puts a guard between the launcher and this process, if one `is_wanted` and of use; comes back in
 /// the process that goes on as the program. To be called before MPI starts. Where there can be no
 /// guard, says why and goes on. The others wait `start_deadline` long for this process: if it is
@@ -149,12 +165,13 @@ pub fn install(
     is_wanted: bool,
     start_deadline: Duration,
     library_version: LibraryVersion,
+    testify: Testify,
 ) -> GuardedChild {
     // The only process has no survivors.
     let channel = if launched.processes < 2 || !is_wanted {
         None
     } else {
-        split_or_start_anew(launched).unwrap_or_else(|reason| {
+        split_or_start_anew(launched, testify).unwrap_or_else(|reason| {
             tracing::warn!(
                 "rank {} goes on without a guard ({reason}): if it is killed, the launcher may end \
                  the whole job",
@@ -166,9 +183,9 @@ pub fn install(
     GuardedChild::with(channel, start_deadline, library_version)
 }
 
-fn split_or_start_anew(launched: Launched) -> io::Result<Option<UnixStream>> {
+fn split_or_start_anew(launched: Launched, testify: Testify) -> io::Result<Option<UnixStream>> {
     match Mark::read(variables::GUARDED.value().as_deref()) {
-        Mark::None if sys::is_alone() => split(launched),
+        Mark::None if sys::is_alone() => split(launched, testify),
         Mark::None => Err(run_again(BEGIN)),
         Mark::Failed(reason) => Err(io::Error::other(reason)),
         // The program of another child has started this one.
@@ -219,9 +236,14 @@ impl GuardedChild {
 
     /// From now on the job survives the death of this process by a signal, unless it is the root,
     /// and gives it up when it is stopped for longer than `stalled_after`. If there are `others`,
-    /// the job survives its root, too, as long as one of them still listens at its address. To be
-    /// called after MPI has started.
-    pub fn joined(&mut self, stalled_after: Duration, others: &[SocketAddr]) {
+    /// the job survives its root, too, as long as one of them still listens at its address. The
+    /// guard gives the `testimony` when this process has died. To be called after MPI has started.
+    pub fn joined(
+        &mut self,
+        stalled_after: Duration,
+        others: &[SocketAddr],
+        testimony: Option<Testimony>,
+    ) {
         if let Some(channel) = &self.guard {
             let segments = Segment::own(self.began);
             let _ = status_channel::joined(
@@ -231,6 +253,9 @@ impl GuardedChild {
                 &segments,
                 others,
             );
+            if let Some(testimony) = testimony {
+                let _ = status_channel::hands_over(channel, &testimony);
+            }
             AMID_JOB.store(std::process::id(), Ordering::SeqCst);
             sys::at_exit(end_amid_job);
         }
@@ -304,12 +329,12 @@ fn wake_guard() {
 }
 
 /// Splits this process, which has one thread, in guard and child.
-fn split(launched: Launched) -> io::Result<Option<UnixStream>> {
+fn split(launched: Launched, testify: Testify) -> io::Result<Option<UnixStream>> {
     let (of_guard, of_child) = UnixStream::pair()?;
     let guard = std::process::id();
     let held = sys::hold_signals();
     match sys::fork() {
-        Ok(Fork::Parent { child }) => watch::over(child, launched, &of_guard),
+        Ok(Fork::Parent { child }) => watch::over(child, launched, &of_guard, testify),
         Ok(Fork::Child) => {
             sys::restore_signals(&held);
             end_with(guard);
@@ -329,9 +354,9 @@ fn split(launched: Launched) -> io::Result<Option<UnixStream>> {
 /// Becomes a guard, if this process was started anew to be one, and starts the program. To be
 /// called before `main` (see [`before_main!`]), with the launcher that has started this process, if
 /// one has. Whether it has just done so, for a job of several processes.
-pub fn begin(launched: Option<Launched>) -> bool {
+pub fn begin(launched: Option<Launched>, testify: Testify) -> bool {
     if variables::GUARDED.value().as_deref() == Some(BEGIN)
-        && let Err(error) = guard_from_the_outset(launched)
+        && let Err(error) = guard_from_the_outset(launched, testify)
     {
         let _ = sys::set_variable(MARK, &error.to_string());
     }
@@ -341,7 +366,7 @@ pub fn begin(launched: Option<Launched>) -> bool {
     })
 }
 
-fn guard_from_the_outset(launched: Option<Launched>) -> io::Result<()> {
+fn guard_from_the_outset(launched: Option<Launched>, testify: Testify) -> io::Result<()> {
     let launched = launched.ok_or_else(|| io::Error::other("no launcher"))?;
     let (of_guard, of_child) = UnixStream::pair()?;
     let held = sys::hold_signals();
@@ -356,7 +381,7 @@ fn guard_from_the_outset(launched: Option<Launched>) -> io::Result<()> {
         let _ = writeln!(io::stderr(), "ultramarine: the program cannot be started: {error}");
     };
     match sys::fork_and(program) {
-        Ok(child) => watch::over(child, launched, &of_guard),
+        Ok(child) => watch::over(child, launched, &of_guard, testify),
         Err(error) => {
             sys::restore_signals(&held);
             Err(error)

@@ -1,18 +1,20 @@
-//! What a child tells its guard: lines of text through a socket, and with them a file.
+//! What a child tells its guard: lines of text through a socket, and with some of them a file.
 //!
 //! The guard hears them when it looks after its child, and once more after the child's end. The
-//! file stays open longer than the child lives.
+//! files stay open longer than the child lives.
 
+use super::Testimony;
 use super::finalize::Server;
 use super::segments::Segment;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
+use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::net::SocketAddr;
-use std::os::fd::AsFd as _;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -39,8 +41,12 @@ pub(super) struct ChildStatus {
     pub(super) others: Vec<SocketAddr>,
     /// What its MPI library has in shared memory until it is finalised.
     pub(super) segments: Vec<Segment>,
+    /// What the guard needs to say that the child is gone.
+    pub(super) testimony: Option<Testimony>,
     /// The start of a line whose end has not come.
     unread: Vec<u8>,
+    /// Files whose lines have not come yet.
+    files: VecDeque<OwnedFd>,
 }
 
 /// How a child's part of a job ends.
@@ -66,6 +72,10 @@ const PMI2: &str = "pmi2";
 const LIBRARY: &str = "library ";
 const SEGMENT: &str = "segment ";
 const OTHER: &str = "other ";
+/// The child's connection with the launcher comes with this line.
+const CONNECTION: &str = "connection";
+/// The child's listener comes with this line.
+const TESTIMONY: &str = "testimony ";
 
 /// Says that the child is about to start MPI, that it is now so late, and how long the others wait
 /// for it.
@@ -91,15 +101,15 @@ pub(super) fn joined(
     lines.extend(server.libraries.iter().map(|path| format!("{LIBRARY}{}", path.display())));
     lines.extend(segments.iter().map(|segment| format!("{SEGMENT}{}", segment.to_line())));
     lines.extend(others.iter().map(|address| format!("{OTHER}{address}")));
-    let text = lines.join("\n") + "\n";
-    let files = server.connection.as_ref().map(|file| [file.as_fd()]);
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut beside = SendAncillaryBuffer::new(&mut space);
-    if let Some(files) = &files {
-        beside.push(SendAncillaryMessage::ScmRights(files));
-    }
-    sendmsg(channel, &[IoSlice::new(text.as_bytes())], &mut beside, SendFlags::NOSIGNAL)?;
-    Ok(())
+    lines.extend(server.connection.as_ref().map(|_| CONNECTION.to_owned()));
+    let file = server.connection.as_ref().map(|file| file.as_fd());
+    say_with(channel, &lines.join("\n"), file)
+}
+
+/// Hands over what the guard needs to say that the child is gone.
+pub(super) fn hands_over(channel: &UnixStream, testimony: &Testimony) -> io::Result<()> {
+    let line = format!("{TESTIMONY}{}", testimony.words);
+    say_with(channel, &line, Some(testimony.listener.as_fd()))
 }
 
 /// Says that the job is over, and whether its result depends on the child.
@@ -128,9 +138,19 @@ pub(super) fn listens(channel: &UnixStream) -> io::Result<()> {
 }
 
 fn say(channel: &UnixStream, word: &str) -> io::Result<()> {
-    let text = format!("{word}\n");
-    let mut nothing = SendAncillaryBuffer::default();
-    sendmsg(channel, &[IoSlice::new(text.as_bytes())], &mut nothing, SendFlags::NOSIGNAL)?;
+    say_with(channel, word, None)
+}
+
+/// Says these lines, and hands over a file with them.
+fn say_with(channel: &UnixStream, lines: &str, file: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let text = format!("{lines}\n");
+    let files = file.map(|file| [file]);
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    if let Some(files) = &files {
+        beside.push(SendAncillaryMessage::ScmRights(files));
+    }
+    sendmsg(channel, &[IoSlice::new(text.as_bytes())], &mut beside, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
@@ -152,7 +172,7 @@ impl ChildStatus {
             let Ok(received) = recvmsg(channel, into, &mut beside, flags) else { break };
             for message in beside.drain() {
                 if let RecvAncillaryMessage::ScmRights(files) = message {
-                    self.server.connection = files.last();
+                    self.files.extend(files);
                 }
             }
             if received.bytes == 0 {
@@ -188,6 +208,20 @@ impl ChildStatus {
             self.others
                 .extend(line.strip_prefix(OTHER).and_then(|text| text.parse::<SocketAddr>().ok()));
             self.segments.extend(line.strip_prefix(SEGMENT).and_then(Segment::from_line));
+            // A file comes with its line, or before it.
+            if line == CONNECTION {
+                self.server.connection = self.files.pop_front();
+            }
+            if let Some(words) = line.strip_prefix(TESTIMONY)
+                && let Some(file) = self.files.pop_front()
+            {
+                let (listener, words) = (TcpListener::from(file), words.to_owned());
+                self.testimony = Some(Testimony { listener, words });
+            }
+        }
+        if self.ending.is_some() {
+            // It closes its listener itself, in order.
+            self.testimony = None;
         }
     }
 }
@@ -219,9 +253,18 @@ mod tests {
             .expect("there is room");
         status.hear(&guard);
         assert!(status.is_amid_job());
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let testimony = Testimony { listener, words: "1 2 3".to_owned() };
+        hands_over(&child, &testimony).expect("there is room");
+        drop(testimony);
+        status.hear(&guard);
+        assert_eq!(status.testimony.as_ref().map(|it| &it.words[..]), Some("1 2 3"));
+        std::net::TcpStream::connect(address).expect("it is open still");
         finalised(&child).expect("there is room");
         drop((child, server));
         status.hear(&guard);
+        std::net::TcpStream::connect(address).expect_err("it is closed in order");
         assert!(status.joined && status.server.speaks_pmi2);
         assert_eq!(status.ending, Some(Ending::Finalised));
         assert_eq!((status.began, status.stalled_after), (Some(now), Some(limit)));

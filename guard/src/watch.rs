@@ -9,12 +9,14 @@ use super::status_channel::{ChildStatus, Ending};
 use super::survivors::any_listens;
 use super::sweep;
 use super::sys::{self, ChildExit};
+use super::{Testify, Testimony};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::system::uname;
 use std::collections::HashSet;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use ultramarine_environment::launcher::{HYDI_CONTROL_FD, Launched, PMI_FD, SLURM_STEP_ID};
 
@@ -88,7 +90,7 @@ fn job_ends_with(status: &ChildStatus, rank: u32) -> bool {
 }
 
 /// Watches over the child, one of the launcher's processes, and ends as it does.
-pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream) -> ! {
+pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify: Testify) -> ! {
     let rank = launched.rank;
     let socket = std::env::var(PMI_FD).ok().and_then(|number| number.trim().parse().ok());
     // A copy of what the child has open would keep others from seeing that the child closed it.
@@ -109,6 +111,12 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream) -> ! {
     let process = format!("rank {rank} on {}", uname().nodename().to_string_lossy());
     status.hear(channel);
     let may_have_died = matches!(end, ChildExit::Signal(_)) || status.is_amid_job();
+    let testimony = status.testimony.take().filter(|_| may_have_died);
+    // Beside all that follows: others wait for it.
+    let testimony = testimony.and_then(|Testimony { listener, words }| {
+        let thread = thread::Builder::new().name("testimony".to_owned());
+        thread.spawn(move || testify(&listener, &words)).ok()
+    });
     // At once: the others do not stay for long when the job is over.
     let is_vital = may_have_died && job_ends_with(&status, rank);
     remove_segments(&status);
@@ -157,6 +165,7 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream) -> ! {
                 ChildExit::Signal(signal) => format!("{process} was killed by {}", by(signal)),
             };
             log(&format!("{what}; the job goes on without it"));
+            let _ = testimony.map(JoinHandle::join);
             sys::exit(0)
         }
     }

@@ -17,7 +17,7 @@ mod entry {
 /// Runs the program that this process was started for, if any. This is no place to unwind to: who
 /// panics is aborted.
 pub(super) fn before_main() {
-    begin(launched(variables::text));
+    begin(launched(variables::text), NO_TESTIMONY);
     match variables::text(PROGRAM).as_deref() {
         None => return,
         Some("work") => work(),
@@ -34,6 +34,8 @@ pub(super) fn before_main() {
     }
     std::process::exit(0)
 }
+
+const NO_TESTIMONY: Testify = |_, _| {};
 
 fn library_version() -> String {
     mpi::environment::library_version().unwrap_or_default()
@@ -55,6 +57,7 @@ fn start_mpi() -> (GuardedChild, ManuallyDrop<Universe>) {
         true,
         STALLED_AFTER,
         library_version,
+        NO_TESTIMONY,
     );
     assert!(child.guard.is_some(), "it has a guard");
     let (universe, _) =
@@ -79,7 +82,7 @@ fn wait_at_work() {
 fn work() {
     assert!(sys::is_alone(), "this process is to split");
     let (mut child, _universe) = start_mpi();
-    child.joined(STALLED_AFTER, &[]);
+    child.joined(STALLED_AFTER, &[], None);
     wait_at_work();
     println!("rank {} leaves", rank());
     child.leaves();
@@ -109,7 +112,7 @@ fn work_with_threads() {
     let (send, receive) = std::sync::mpsc::channel::<()>();
     let thread = thread::spawn(move || receive.recv());
     let (mut child, _universe) = start_mpi();
-    child.joined(STALLED_AFTER, &[]);
+    child.joined(STALLED_AFTER, &[], None);
     let guard = std::fs::read_to_string(format!("/proc/{}/status", parent_id()));
     let guard = guard.expect("the guard is there");
     assert!(guard.contains("\nThreads:\t1\n"), "{guard}");
@@ -124,7 +127,7 @@ fn work_with_threads() {
 
 fn finalise() {
     let (mut child, universe) = start_mpi();
-    child.joined(STALLED_AFTER, &[]);
+    child.joined(STALLED_AFTER, &[], None);
     wait_at_work();
     drop(ManuallyDrop::into_inner(universe));
     child.finalised();
@@ -152,7 +155,7 @@ fn fail() {
 
 fn leave_with_3() {
     let (mut child, _universe) = start_mpi();
-    child.joined(STALLED_AFTER, &[]);
+    child.joined(STALLED_AFTER, &[], None);
     wait_at_work();
     child.leaves();
     std::process::exit(if rank() == 0 { 3 } else { 0 })
@@ -161,7 +164,7 @@ fn leave_with_3() {
 fn look_around() {
     let (mut reader, writer) = io::pipe().expect("there is room");
     let (mut child, universe) = start_mpi();
-    child.joined(STALLED_AFTER, &[]);
+    child.joined(STALLED_AFTER, &[], None);
     drop(writer);
     let mut nothing = Vec::new();
     reader.read_to_end(&mut nothing).expect("no copy of the other end is open");
@@ -183,6 +186,7 @@ fn stand_inside() {
         true,
         STALLED_AFTER,
         library_version,
+        NO_TESTIMONY,
     );
     assert!(child.guard.is_none() && std::process::id() == own);
 }

@@ -2,7 +2,7 @@
 //! What is wrong on one process is an error on all, so that no process waits for it.
 
 use super::collectives::{Collectives, decide};
-use super::connect::Connected;
+use super::connect::{Connected, Presence};
 use super::rank_info::RankInfo;
 use super::roster::Roster;
 use super::{connect, cpu, identity, library_version};
@@ -11,7 +11,6 @@ use crate::log;
 use crate::options::Options;
 use mpi::topology::SimpleCommunicator;
 use std::fmt::Write as _;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_environment::launcher::Launched;
@@ -23,8 +22,7 @@ const FIRST_SAYS_WITHIN: Duration = Duration::from_secs(2);
 /// This process's part in a job that is made up.
 pub(super) struct Joined {
     pub(super) job: Job,
-    /// Where some of the other processes listen until they end.
-    pub(super) others: Vec<SocketAddr>,
+    pub(super) presence: Presence,
     /// When this process is to be killed, if it was asked for that.
     pub(super) dies_after: Option<Duration>,
 }
@@ -74,10 +72,10 @@ pub(super) fn join(
         roster.faults.iter().for_each(log::log_runtime_line);
     }
     let dies_after = roster.faults.as_ref().and_then(|plan| plan.death_of(me));
-    let Connected { lane, detector, others } =
+    let Connected { lane, detector, presence } =
         connect::open(all, (&own, &roster), &topology, &options, &settings)?;
     let job = Job { me, topology, lane, settings, detector, bootstrap: all.traffic() };
-    Ok(Joined { job, others, dies_after })
+    Ok(Joined { job, presence, dies_after })
 }
 
 /// An error on all processes unless all run the same program.

@@ -8,10 +8,13 @@ use crate::network;
 use crate::options::Options;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
+use ultramarine_guard::Testimony;
 use ultramarine_runtime::addresses::Addresses;
-use ultramarine_runtime::detector::{Detector, DetectorEndpoint};
+use ultramarine_runtime::detector::{Detector, DetectorEndpoint, Witness};
 use ultramarine_runtime::executor::DetectorSetup;
 use ultramarine_runtime::handshake::JobKey;
 use ultramarine_runtime::settings::Settings;
@@ -22,8 +25,20 @@ use ultramarine_topology::{Pe, Topology};
 
 /// The least number of descriptors that a process needs to talk with the others: seven for lane and
 /// detector to listen and wait with, two for connections of the lane, three for those of the
-/// detector.
-const DESCRIPTORS_MIN: u64 = 12;
+/// detector, two to be known as there, or as gone.
+const DESCRIPTORS_MIN: u64 = 14;
+
+/// How long a guard answers after the last call, and at most: those that watched its child call at
+/// once.
+const TESTIFIES_FOR: [Duration; 2] = [Duration::from_millis(300), Duration::from_secs(2)];
+
+/// Tells those that call on this listener that the process is gone, whose guard this is.
+pub(super) fn testify(listener: &TcpListener, words: &str) {
+    let [quiet, within] = TESTIFIES_FOR;
+    if let Some(witness) = Witness::from_words(words) {
+        witness.answer(listener, quiet, within);
+    }
+}
 
 /// The address of a process, with its two ports.
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -62,8 +77,17 @@ pub(super) struct Connected {
     pub(super) lane: Box<dyn Lane>,
     /// The only process of a job has none.
     pub(super) detector: Option<DetectorSetup>,
+    pub(super) presence: Presence,
+}
+
+/// How guards learn which processes are there.
+pub(super) struct Presence {
     /// Where some of the others listen until they end.
     pub(super) others: Vec<SocketAddr>,
+    /// Where this process does. The system answers while this is open.
+    pub(super) listens: OwnedFd,
+    /// What the guard says when this process has died. The only process of a job has none.
+    pub(super) testimony: Option<Testimony>,
 }
 
 /// A guard asks at most this number of processes whether they are there.
@@ -89,19 +113,24 @@ pub(super) fn open(
     let comm = (!own.over_tcp).then(|| all.communicator());
     let ends = own_address(own, &roster.network).and_then(|ip| {
         let (tcp, detector) = bind(ip, options)?;
+        let io = |source| LaneError::Io { doing: "handing over its address".to_owned(), source };
+        let seconds = [tcp.second_descriptor(), detector.second_descriptor()];
+        let [listens, of_guard] = seconds.map(|second| second.map_err(io));
         let lane = |comm| MpiLane::new(comm, topology.clone());
-        Ok((ip, tcp, detector, comm.transpose()?.map(lane).transpose()?))
+        let mpi = comm.transpose()?.map(lane).transpose()?;
+        Ok((ip, tcp, detector, mpi, (listens?, of_guard?)))
     });
     let (ends, own) = match ends {
-        Ok((ip, tcp, detector, mpi)) => {
+        Ok((ip, tcp, detector, mpi, seconds)) => {
             let (lane, watch) = (tcp.address().port(), detector.address().port());
-            (Some((tcp, detector, mpi)), Ok(Endpoint { ip, lane, detector: watch }))
+            (Some((tcp, detector, mpi, seconds)), Ok(Endpoint { ip, lane, detector: watch }))
         }
         Err(error) => (None, Err(error.into())),
     };
     let book = decide(all, &own, |endpoints| AddressBook::of(&endpoints, topology))?;
-    let (tcp, detector, mpi) = ends.ok_or(StartError::SaidElsewhere)?;
+    let (tcp, detector, mpi, (listens, of_guard)) = ends.ok_or(StartError::SaidElsewhere)?;
     let connections = settings.connection_shares(1);
+    let others = some_others(me, &book.lane, topology.pes());
     let tcp = tcp.into_lane(me, book.lane, book.key, connections.lane)?;
     let tcp = Box::new(tcp) as Box<dyn Lane>;
     let (lane, fallback) = match mpi {
@@ -109,17 +138,20 @@ pub(super) fn open(
         Some(mpi) => (Box::new(mpi) as Box<dyn Lane>, Some(tcp)),
     };
     if topology.pes() == 1 {
-        return Ok(Connected { lane, detector: None, others: Vec::new() });
+        let presence = Presence { others, listens, testimony: None };
+        return Ok(Connected { lane, detector: None, presence });
     }
     let (addresses, key) = (book.detector, book.key);
-    let others = some_others(me, &addresses, topology.pes());
+    let words = Witness::new(me, topology.pes(), key).to_words();
+    let testimony = Some(Testimony { listener: of_guard.into(), words });
+    let presence = Presence { others, listens, testimony };
     let (topology, settings) = (topology.clone(), settings.detector);
     let start = Box::new(move |report| {
         let detector = detector.with_connections_max(connections.detector);
         let started = Detector::start(me, topology, detector, addresses, key, settings, report);
         Ok(Box::new(started?) as Box<_>)
     });
-    Ok(Connected { lane, detector: Some(DetectorSetup { fallback, start }), others })
+    Ok(Connected { lane, detector: Some(DetectorSetup { fallback, start }), presence })
 }
 
 /// Takes ports to listen on.

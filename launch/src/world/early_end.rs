@@ -10,6 +10,7 @@
 //! script has started, and not the launcher, may be there for something else than the job.
 
 use super::bootstrap;
+use super::connect::testify;
 use super::deadline::{StartDeadline, start_deadline};
 use super::mpi_thread::{FAILED_WITHIN, MpiThread};
 use crate::error::StartError;
@@ -33,7 +34,7 @@ ultramarine_guard::before_main!(expect_to_join);
 /// If a launcher has just started this process, it must join the job: when it ends before, it tells
 /// the others.
 fn expect_to_join() {
-    if !guard::begin(launched(variables::text)) {
+    if !guard::begin(launched(variables::text), testify) {
         return;
     }
     EXPECTED.store(std::process::id(), Ordering::SeqCst);

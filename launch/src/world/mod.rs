@@ -28,6 +28,7 @@ mod rank_info;
 mod roster;
 
 use self::bootstrap::Joined;
+use self::connect::{Presence, testify};
 use self::deadline::{StartDeadline, start_deadline};
 use self::mpi_thread::{FAILED_WITHIN, MpiThread, library_version};
 use crate::error::{Error, Result, StartError};
@@ -73,11 +74,11 @@ pub(crate) fn run(
     early_end::mark_as_joining();
     let is_wanted = options.as_ref().map_or(true, Options::is_guarded);
     let deadline = start_deadline(options.as_ref().ok());
-    let mut child = guard::install(launched, is_wanted, deadline, library_version);
+    let mut child = guard::install(launched, is_wanted, deadline, library_version, testify);
     options.iter().for_each(|options| options.raise_descriptor_limit(Some(launched)));
     let deadline = StartDeadline::set(deadline, launched);
     let (mpi, start) = MpiThread::start(move |world| bootstrap::join(world, options, launched))?;
-    let Joined { job, others, dies_after } = match start {
+    let Joined { job, presence, dies_after } = match start {
         Ok(start) => start,
         Err(error) => {
             // All processes have failed, and finalise together, if they can. The deadline still
@@ -95,7 +96,8 @@ pub(crate) fn run(
     };
     drop(deadline);
     let outlives_root = job.settings.detector.succession;
-    child.joined(patience_with(&job), if outlives_root { &others } else { &[] });
+    let Presence { others, listens: _listens, testimony } = presence;
+    child.joined(patience_with(&job), if outlives_root { &others } else { &[] }, testimony);
     // An observer outside of the job learns from this which process is which PE, and that
     // from now on it may die.
     let (pes, process) = (job.topology.pes(), std::process::id());

@@ -26,8 +26,14 @@ pub struct MembershipCase {
     pub hosts_crash: bool,
     /// The most paths that break.
     pub cuts: u32,
+    /// Whether each of them breaks in one direction.
+    pub one_sided: bool,
     /// The most times that all paths break between some PEs and the others.
     pub partitions: u32,
+    /// Whether calls are refused that do not arrive, as by a firewall that rejects.
+    pub answers: bool,
+    /// The most times that all broken paths become whole again.
+    pub heals: u32,
     /// The most times that a PE suspects another with which it has contact.
     pub doubts: u32,
     /// The most times that a PE loses another with which it has contact.
@@ -58,7 +64,10 @@ impl MembershipCase {
             crashes,
             hosts_crash: false,
             cuts: 0,
+            one_sided: false,
             partitions: 0,
+            answers: false,
+            heals: 0,
             doubts: 0,
             slandered: 0,
             lost: 0,
@@ -179,6 +188,10 @@ impl MembershipCase {
                 MembershipCase { patient: true, ..gone(4, 2) },
             ),
             (
+                "succession: three are parted for a while, and a main task ends",
+                MembershipCase { partitions: 1, heals: 1, ends: 2, patient: true, ..gone(3, 0) },
+            ),
+            (
                 "succession: four are parted",
                 MembershipCase { partitions: 1, patient: true, ..gone(4, 0) },
             ),
@@ -211,7 +224,30 @@ impl MembershipCase {
         vec![
             ("two of three processes crash", gone(3, 2)),
             ("one of three hosts crashes", silent(3, 1)),
-            ("three are parted", MembershipCase { partitions: 1, ..gone(3, 0) }),
+            ("two are parted", MembershipCase { partitions: 1, ..gone(2, 0) }),
+            (
+                "two are parted, and a main task ends",
+                MembershipCase { partitions: 1, ends: 2, ..gone(2, 0) },
+            ),
+            (
+                "three are parted by a firewall that answers",
+                MembershipCase { partitions: 1, answers: true, ..gone(3, 0) },
+            ),
+            (
+                "three are parted for a while",
+                MembershipCase { partitions: 1, heals: 1, patient: true, ..gone(3, 0) },
+            ),
+            (
+                "of three processes one crashes, and a path breaks one way for a while",
+                MembershipCase {
+                    cuts: 1,
+                    one_sided: true,
+                    heals: 1,
+                    answers: true,
+                    patient: true,
+                    ..gone(3, 1)
+                },
+            ),
             (
                 "three are parted, and a main task ends",
                 MembershipCase { partitions: 1, ends: 2, patient: true, ..gone(3, 0) },

@@ -9,10 +9,12 @@
 //!   with its neighbours, and with the PEs that the protocol tells it to look at. Sooner or later
 //!   it suspects and loses a PE with which it has no contact.
 //! - **Crashes**: [some](MembershipCase::crashes) PEs vanish, and their unsent notices with
-//!   them. The root may be one of them (`MembershipCase::root`). Others see that a process is gone,
-//!   or [nothing](MembershipCase::hosts_crash).
-//! - **Cuts**: [some](MembershipCase::cuts) paths between two PEs break, both ways and for ever; or
-//!   all between some PEs and the [others](MembershipCase::partitions).
+//!   them. The root may be one of them (`MembershipCase::root`). A witness tells others that the
+//!   process is gone, or [none does](MembershipCase::hosts_crash).
+//! - **Cuts**: [some](MembershipCase::cuts) paths between two PEs break, both ways or
+//!   [one way](MembershipCase::one_sided); or all between some PEs and the
+//!   [others](MembershipCase::partitions). A cut may [answer](MembershipCase::answers), as a
+//!   firewall does that rejects, and all cuts may [heal](MembershipCase::heals).
 //! - **Ends**: the main task ends on a judge ([some](MembershipCase::ends) at a time), which asks
 //!   the others to agree.
 //! - **Errors**: a PE [suspects](MembershipCase::doubts) another for a while, as under overload, or
@@ -26,7 +28,7 @@ mod properties;
 pub use case::{MembershipCase, RootCrash};
 pub use properties::{
     ALL_AGREE_IN_THE_END, FEW_INNOCENTS, LISTS_BEGIN_ALIKE, NONE_IS_MISLED, ONE_RESULT_COUNTS,
-    ONE_SIDE_GOES_ON, OTHERS_GO_ON, ROUNDS_END,
+    ONE_SIDE_GOES_ON, OTHERS_GO_ON, RESULTS_COME, ROUNDS_END,
 };
 
 use stateright::{Model, Property};
@@ -41,14 +43,19 @@ use ultramarine_topology::Pe;
 pub struct State {
     /// By PE; `None`: the PE has crashed, or left.
     members: Vec<Option<Arc<Membership>>>,
+    /// Those that have left in order, so that no witness says that they are gone.
+    leavers: BTreeSet<Pe>,
     /// The sender, the receiver and the notice. (Two equal notices on their way count as one: a
     /// notice only states a fact.)
     flying: BTreeSet<(Pe, Pe, Notice)>,
     /// The PE that was told to look at another and has not done so yet, and that other PE.
     looks: BTreeSet<(Pe, Pe)>,
-    /// The broken paths, the smaller number first.
+    /// The broken paths, from one PE to another.
     cuts: BTreeSet<(Pe, Pe)>,
+    /// The pairs of PEs between which a path was ever broken, the smaller number first.
+    ever_cut: BTreeSet<(Pe, Pe)>,
     partitions: u32,
+    healed: u32,
     crashed: u32,
     doubts: u32,
     slandered: u32,
@@ -94,8 +101,10 @@ pub enum Action {
     Leave(Pe),
     /// A PE crashes.
     Crash(Pe),
-    /// A path breaks.
+    /// The path from one PE to another breaks, and mostly the way back, too.
     Cut(Pe, Pe),
+    /// All paths are whole again.
+    Heal,
     /// All paths break between the PEs of this set (a bit for each) and the others.
     Partition(u32),
 }
@@ -139,7 +148,9 @@ impl MembershipCase {
             // The judge before the one that it would have been itself, or that has crashed.
             let judge = if is_judge { Pe::ROOT } else { before.judge() };
             let takes_it_for_dead = before.is_dead(judge);
-            state.misled += u32::from(!takes_it_for_dead && Self::has_contact(state, at, judge));
+            let is_whole = !state.ever_cut.contains(&(at.min(judge), at.max(judge)));
+            let could_reach = is_whole && Self::has_contact(state, at, judge);
+            state.misled += u32::from(!takes_it_for_dead && could_reach);
         }
         if has_result {
             state.results.insert(at);
@@ -148,7 +159,8 @@ impl MembershipCase {
         let has_job = is_judge || before.judge() != Pe::ROOT || state.members[0].is_some();
         state.left += u32::from(has_left && has_job);
         for (to, notice) in sent {
-            let arrives = to == at || Self::has_contact(state, at, to);
+            let is_there = state.members[to.index()].is_some();
+            let arrives = to == at || is_there && !state.cuts.contains(&(at, to));
             if let Notice::Look { pe, .. } = notice {
                 let Some(looker) = state.members[to.index()].as_ref().filter(|_| arrives) else {
                     continue;
@@ -170,7 +182,12 @@ impl MembershipCase {
     /// Whether both PEs are there and the path between them is whole.
     fn has_contact(state: &State, one: Pe, other: Pe) -> bool {
         let are_there = [one, other].iter().all(|pe| state.members[pe.index()].is_some());
-        are_there && !state.cuts.contains(&(one.min(other), one.max(other)))
+        are_there && !Self::is_cut(state, one, other)
+    }
+
+    /// Whether the path between two PEs is broken: TCP needs both ways.
+    fn is_cut(state: &State, one: Pe, other: Pe) -> bool {
+        [(one, other), (other, one)].iter().any(|path| state.cuts.contains(path))
     }
 
     /// The PEs with which a PE exchanges heartbeats: its neighbours among the PEs that it does not
@@ -289,6 +306,7 @@ impl MembershipCase {
             crashes: 0,
             cuts: 0,
             partitions: 0,
+            heals: 0,
             doubts: 0,
             slandered: 0,
             lost: 0,
@@ -300,11 +318,11 @@ impl MembershipCase {
         acts.into_iter().any(|act| calm.next_state(state, act).is_some_and(|next| next != *state))
     }
 
-    /// The path between these PEs breaks, the smaller number first.
-    fn cut(state: &mut State, one: Pe, other: Pe) {
-        state.cuts.insert((one, other));
-        let ends = [(one, other), (other, one)];
-        state.flying.retain(|(from, to, _)| !ends.contains(&(*from, *to)));
+    /// The path from one PE to another breaks.
+    fn cut(state: &mut State, from: Pe, to: Pe) {
+        state.cuts.insert((from, to));
+        state.ever_cut.insert((from.min(to), from.max(to)));
+        state.flying.retain(|(sender, receiver, _)| (*sender, *receiver) != (from, to));
     }
 
     fn end(state: &mut State, pe: Pe) {
@@ -334,10 +352,13 @@ impl Model for MembershipCase {
         };
         vec![State {
             members: self.all().map(member).collect(),
+            leavers: BTreeSet::new(),
             flying: BTreeSet::new(),
             looks: BTreeSet::new(),
             cuts: BTreeSet::new(),
+            ever_cut: BTreeSet::new(),
             partitions: 0,
+            healed: 0,
             crashed: 0,
             doubts: 0,
             slandered: 0,
@@ -361,11 +382,14 @@ impl Model for MembershipCase {
             if is_mortal && state.members[me.index()].is_some() && state.crashed < self.crashes {
                 acts.push(Action::Crash(me));
             }
-            if (state.cuts.len() as u32) < self.cuts {
-                let others = self.all().filter(|pe| *pe > me);
+            if (state.ever_cut.len() as u32) < self.cuts {
+                let others = self.all().filter(|pe| *pe > me || self.one_sided && *pe != me);
                 let whole = others.filter(|other| Self::has_contact(state, me, *other));
                 acts.extend(whole.map(|other| Action::Cut(me, other)));
             }
+        }
+        if state.healed < self.heals && !state.cuts.is_empty() {
+            acts.push(Action::Heal);
         }
         if state.partitions < self.partitions {
             // The side without the last PE.
@@ -399,9 +423,13 @@ impl Model for MembershipCase {
                 }
                 state.looks.remove(&(by, whom));
                 let is_gone = state.members[whom.index()].is_none();
-                let is_cut = state.cuts.contains(&(by.min(whom), by.max(whom)));
-                let is_witness = is_gone && !is_cut && !self.hosts_crash;
-                let loss = if is_witness { Loss::Witnessed } else { Loss::Silent };
+                let is_told = !self.hosts_crash && !state.leavers.contains(&whom);
+                let is_witness = is_gone && is_told && !Self::is_cut(&state, by, whom);
+                let loss = match self.answers {
+                    _ if is_witness => Loss::Witnessed,
+                    true => Loss::Refused,
+                    false => Loss::Silent,
+                };
                 Self::step(&mut state, by, |member, out| match observation {
                     Observation::Reached => member.reach(whom, out),
                     Observation::Suspected => member.suspect(NOW, whom, out),
@@ -422,17 +450,30 @@ impl Model for MembershipCase {
             Action::AskEnd(judge) => {
                 Self::step(&mut state, judge, |judge, out| judge.ask_end(NOW, out))?;
             }
-            Action::Cut(one, other) => Self::cut(&mut state, one, other),
+            Action::Cut(one, other) => {
+                Self::cut(&mut state, one, other);
+                if !self.one_sided {
+                    Self::cut(&mut state, other, one);
+                }
+            }
+            Action::Heal => {
+                state.cuts.clear();
+                state.healed += 1;
+            }
             Action::Partition(side) => {
                 state.partitions += 1;
                 let is_in = |pe: &Pe| side >> pe.number() & 1 == 1;
                 for one in self.all().filter(is_in) {
                     for other in self.all().filter(|pe| !is_in(pe)) {
-                        Self::cut(&mut state, one.min(other), one.max(other));
+                        Self::cut(&mut state, one, other);
+                        Self::cut(&mut state, other, one);
                     }
                 }
             }
-            Action::Leave(pe) => Self::end(&mut state, pe),
+            Action::Leave(pe) => {
+                state.leavers.insert(pe);
+                Self::end(&mut state, pe);
+            }
             Action::Crash(pe) => {
                 state.crashed += 1;
                 state.results.remove(&pe);

@@ -3,7 +3,7 @@
 use super::{MembershipCase, RootCrash, State};
 use stateright::Property;
 use std::collections::{BTreeMap, BTreeSet};
-use ultramarine_runtime::protocol::{Death, MembershipStatus, Notice};
+use ultramarine_runtime::protocol::{Death, Membership, MembershipStatus, Notice};
 use ultramarine_topology::Pe;
 
 /// The main property: in every state in which nothing can happen but further faults, all living PEs
@@ -24,6 +24,9 @@ pub const ROUNDS_END: &str = "rounds of votes end";
 
 /// Only one PE has ever had a result that counts, unless it crashes.
 pub const ONE_RESULT_COUNTS: &str = "one result counts";
+
+/// A judge whose main task has ended, and that stays, is told in the end that its result counts.
+pub const RESULTS_COME: &str = "results come";
 
 /// If PEs only crash, all others go on, unless the job needs its root and that has crashed, or half
 /// of the PEs are silent.
@@ -53,7 +56,7 @@ pub(super) fn of(case: &MembershipCase) -> Vec<Property<MembershipCase>> {
             })
         }),
         Property::always(FEW_INNOCENTS, |case: &MembershipCase, state: &State| {
-            let apart = state.cuts.len() as u32 + state.slandered;
+            let apart = state.ever_cut.len() as u32 + state.slandered;
             // Those that cannot have more than half of the votes leave, too.
             let has_votes = !case.has_succession() || 2 * (apart + state.crashed) < case.pes;
             state.left <= apart || !has_votes
@@ -66,14 +69,21 @@ pub(super) fn of(case: &MembershipCase) -> Vec<Property<MembershipCase>> {
         Property::always(OTHERS_GO_ON, |case: &MembershipCase, state: &State| {
             let is_witnessed = !case.hosts_crash;
             let has_enough = is_witnessed || 2 * state.crashed < case.pes;
-            let is_calm = state.cuts.is_empty() && state.slandered + state.doubts == 0;
+            let is_calm = state.ever_cut.is_empty() && state.slandered + state.doubts == 0;
             let living = MembershipCase::living(state).count() as u32;
             !case.has_succession() || !has_enough || !is_calm || living + state.crashed == case.pes
         }),
         Property::always(ONE_SIDE_GOES_ON, |case: &MembershipCase, state: &State| {
-            let is_parted = state.partitions == 1 && case.cuts == 0;
+            let is_parted = state.partitions == 1 && case.cuts + state.healed == 0;
             let is_all = case.ends + state.crashed + state.slandered == 0;
             !is_parted || !is_all || has_winner(case, state) || case.can_go_on(state)
+        }),
+        Property::always(RESULTS_COME, |case: &MembershipCase, state: &State| {
+            let is_answered = |(pe, member): (Pe, &Membership)| {
+                let is_member = member.status() == MembershipStatus::Member;
+                !is_member || !MembershipCase::has_ended(member) || state.results.contains(&pe)
+            };
+            MembershipCase::living(state).all(is_answered) || case.can_go_on(state)
         }),
         Property::always(NONE_IS_MISLED, |_, state: &State| state.misled <= state.slandered),
     ];
@@ -83,13 +93,15 @@ pub(super) fn of(case: &MembershipCase) -> Vec<Property<MembershipCase>> {
                 .any(|(_, member)| member.status() == MembershipStatus::Expelled)
         }));
     }
-    if case.has_succession() {
+    // One of two is no majority.
+    if case.has_succession() && case.pes + case.crashes > 2 {
         properties.push(Property::sometimes("another PE is the judge", |_, state: &State| {
             MembershipCase::living(state).any(|(pe, member)| {
                 pe != Pe::ROOT && member.is_judge() && member.heading().in_office
             })
         }));
-    } else if case.slandered > 0 || case.root != RootCrash::Never {
+    }
+    if !case.has_succession() && (case.slandered > 0 || case.root != RootCrash::Never) {
         properties.push(Property::sometimes("a PE loses the root", |_, state: &State| {
             MembershipCase::living(state)
                 .any(|(_, member)| member.status() == MembershipStatus::RootLost)

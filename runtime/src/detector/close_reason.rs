@@ -13,7 +13,10 @@ pub enum CloseReason {
     Closed,
     /// The system reports that it broke.
     Broken,
-    /// No process listens at that address.
+    /// A witness says that the process is gone: this host, if it is the PE's own, or the PE's
+    /// guard.
+    Gone,
+    /// Another host, or a firewall on the way to it, answers that no process listens there.
     Refused,
     /// This host could not go on.
     LocalFailure,
@@ -53,6 +56,7 @@ impl From<HandshakeError> for CloseReason {
         match refusal {
             HandshakeError::Stranger => CloseReason::Stranger,
             HandshakeError::Forged => CloseReason::Forged,
+            HandshakeError::Gone => CloseReason::Gone,
             HandshakeError::Io(_) => CloseReason::LocalFailure,
         }
     }
@@ -63,7 +67,7 @@ impl CloseReason {
         count(match self {
             CloseReason::NotNeeded | CloseReason::NoRoom => return,
             CloseReason::Closed | CloseReason::Broken => &counters.broken,
-            CloseReason::Refused => &counters.refused,
+            CloseReason::Gone | CloseReason::Refused => &counters.refused,
             CloseReason::LocalFailure => &counters.not_dialled,
             CloseReason::Stranger => &counters.strangers,
             CloseReason::Forged => &counters.forged,

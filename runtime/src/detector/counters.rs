@@ -13,7 +13,8 @@ pub struct DetectorCounters {
     pub redials: AtomicU64,
     /// Connections with other PEs that broke.
     pub broken: AtomicU64,
-    /// Calls that were refused: no process listens there any more.
+    /// Calls that were refused, or answered by a witness: no process listens there any more, or a
+    /// firewall says so.
     pub refused: AtomicU64,
     /// Connections closed because they did not begin with the right HELLO, or did not complete the
     /// handshake in time.

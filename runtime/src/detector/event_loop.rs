@@ -281,6 +281,7 @@ impl EventLoop {
                 end.count(&self.counters);
                 continue;
             };
+            let end = self.as_witnessed(pe, end);
             let (now, number) = (self.clock.now(), ConnectionNumber(number));
             self.watch.closed(now, pe, number, end, &mut self.effects);
             self.perform();
@@ -350,8 +351,19 @@ impl EventLoop {
                 self.limit.has_dialled();
                 self.watch.dialling(now, pe, ConnectionNumber(number), &mut self.effects);
             }
-            Err(end) => self.watch.dial_failed(now, pe, end, &mut self.effects),
+            Err(end) => {
+                let end = self.as_witnessed(pe, end);
+                self.watch.dial_failed(now, pe, end, &mut self.effects);
+            }
         }
+    }
+
+    /// A call that was refused, as this host witnesses it: of a PE that has this host's address its
+    /// own system says so. Between hosts it may be a firewall.
+    fn as_witnessed(&self, pe: Pe, end: CloseReason) -> CloseReason {
+        let JobInfo { me, addresses, .. } = &self.job;
+        let is_here = addresses.of(pe).ip() == addresses.of(*me).ip();
+        if end == CloseReason::Refused && is_here { CloseReason::Gone } else { end }
     }
 
     /// Closes accepted connections whose handshakes take too long.

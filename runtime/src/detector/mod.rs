@@ -6,10 +6,11 @@
 //!
 //! - **Watching.** Each PE shares connections with a few others (`watch/rings.rs`). Both ends send
 //!   heartbeats and watch each other. If a process is killed, its system closes the connection. The
-//!   other end dials again at once; if that is refused, the PE is gone. A PE that falls silent is
-//!   dialled again and again. While its host accepts the calls, it has only stalled, and is lost
-//!   after [`stalled_after`](DetectorSettings::stalled_after); if its host does not answer either,
-//!   after [`dead_after`](DetectorSettings::dead_after) (`watch/reachability.rs`).
+//!   other end dials again at once, and a [witness](Witness) says that the PE is gone. A PE that
+//!   falls silent is dialled again and again. While its host accepts the calls, it has only
+//!   stalled, and is lost after [`stalled_after`](DetectorSettings::stalled_after); if its host
+//!   does not answer either, after [`dead_after`](DetectorSettings::dead_after)
+//!   (`watch/reachability.rs`).
 //! - **Agreeing.** A PE that loses another does not decide that it is dead. It tells the root,
 //!   which looks for itself. The rules are those of [membership](crate::protocol::membership); the
 //!   detector carries its notices, on existing connections or on new ones. The resulting
@@ -58,10 +59,12 @@ mod frame;
 mod make_room;
 mod settings;
 pub mod watch;
+mod witness;
 
 pub use counters::DetectorCounters;
 pub use event::FailureEvent;
 pub use settings::DetectorSettings;
+pub use witness::Witness;
 
 use crate::addresses::Addresses;
 use crate::handshake::JobKey;
@@ -69,8 +72,10 @@ use crate::transport::{LaneError, port_range};
 use event_loop::{DetectorCommand, EventLoop};
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use ultramarine_topology::{Pe, Topology};
@@ -100,6 +105,15 @@ impl DetectorEndpoint {
     #[must_use]
     pub fn with_connections_max(self, connections_max: usize) -> Self {
         DetectorEndpoint { connections_max, ..self }
+    }
+
+    /// A second descriptor of the socket, for a [`Witness`] of this process's end.
+    ///
+    /// # Errors
+    ///
+    /// There is no descriptor left.
+    pub fn second_descriptor(&self) -> io::Result<OwnedFd> {
+        self.listener.as_fd().try_clone_to_owned()
     }
 
     /// The address at which the other PEs can call.

@@ -24,6 +24,7 @@ pub(super) enum SealDomain {
     SessionKey = 3,
     FromDialler = 4,
     FromAcceptor = 5,
+    WitnessProof = 6,
 }
 
 /// The keyed hash of these texts. The length of the first must follow from `domain`.
@@ -49,6 +50,16 @@ impl JobKey {
     /// The system gives none.
     pub fn random() -> io::Result<JobKey> {
         random().map(JobKey)
+    }
+
+    /// The key as a number, for a process to which it is handed over in text.
+    pub(crate) fn number(&self) -> u128 {
+        u128::from_le_bytes(self.0)
+    }
+
+    /// The key of this number.
+    pub(crate) fn of_number(number: u128) -> JobKey {
+        JobKey(number.to_le_bytes())
     }
 
     pub(super) fn prove(&self, domain: SealDomain, texts: [&[u8]; 2]) -> [u8; SEAL_BYTES] {

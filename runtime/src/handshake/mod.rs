@@ -19,6 +19,9 @@
 //! - a proof cannot be sent back to its sender, or be used for another purpose or PE: the proofs of
 //!   the two ends differ, and the HELLO names the purpose, the caller and the called PE.
 //!
+//! Where the acceptor's process is gone, a *witness* may answer in its place, such as its guard: its
+//! CHALLENGE carries another proof, which says so, and ends the handshake ([`testify`]).
+//!
 //! Both ends then share a [`Session`] key that no other connection has, with which they can seal
 //! what follows. The detector does that. The TCP lane does not: its frames are only checked for
 //! damage, so it has no defence against an attacker who can put bytes into an existing connection.
@@ -66,6 +69,9 @@ pub enum HandshakeError {
     /// The proof is wrong.
     #[error("it does not know the job's key")]
     Forged,
+    /// A witness answers in place of the PE that was called.
+    #[error("its process is gone, as a witness on its host says")]
+    Gone,
     /// The system gave no random numbers, or the owner of the connection could not go on.
     #[error("the connection was given up: {0}")]
     Io(#[from] std::io::Error),
@@ -206,12 +212,42 @@ impl Handshake {
     ) -> Result<(), HandshakeError> {
         let hello = *received.first_chunk().ok_or(HandshakeError::Stranger)?;
         let from = caller(&hello, purpose, me, pes).ok_or(HandshakeError::Stranger)?;
-        let nonce = random()?;
-        answer.extend(nonce);
-        answer.extend(self.key.prove(SealDomain::AcceptorProof, [&hello, &nonce]));
+        let nonce = challenge(self.key, SealDomain::AcceptorProof, &hello, answer)?;
         self.awaited = Awaited::Proof { hello, nonce, from };
         Ok(())
     }
+}
+
+/// What a witness, which knows that the process of PE `me` is gone, answers to a HELLO for that PE,
+/// in a job of `pes` PEs. The caller gets [`HandshakeError::Gone`] from it.
+///
+/// # Errors
+///
+/// It is no such HELLO, or the system gives no random numbers.
+pub fn testify(
+    key: JobKey,
+    purpose: Purpose,
+    me: Pe,
+    pes: u32,
+    hello: &[u8; HELLO_BYTES],
+) -> Result<Vec<u8>, HandshakeError> {
+    caller(hello, purpose, me, pes).ok_or(HandshakeError::Stranger)?;
+    let mut answer = Vec::with_capacity(CHALLENGE_BYTES);
+    challenge(key, SealDomain::WitnessProof, hello, &mut answer)?;
+    Ok(answer)
+}
+
+/// Appends a CHALLENGE with this kind of proof, and returns its nonce.
+fn challenge(
+    key: JobKey,
+    proof: SealDomain,
+    hello: &[u8; HELLO_BYTES],
+    answer: &mut Vec<u8>,
+) -> std::io::Result<[u8; NONCE_BYTES]> {
+    let nonce = random()?;
+    answer.extend(nonce);
+    answer.extend(key.prove(proof, [hello, &nonce]));
+    Ok(nonce)
 }
 
 fn answer_challenge(
@@ -224,6 +260,9 @@ fn answer_challenge(
     let (nonce, rest) =
         received.split_first_chunk::<NONCE_BYTES>().ok_or(HandshakeError::Forged)?;
     let proof = rest.first_chunk().ok_or(HandshakeError::Forged)?;
+    if key.proves(SealDomain::WitnessProof, [hello, nonce], proof) {
+        return Err(HandshakeError::Gone);
+    }
     if !key.proves(SealDomain::AcceptorProof, [hello, nonce], proof) {
         return Err(HandshakeError::Forged);
     }

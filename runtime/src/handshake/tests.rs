@@ -60,6 +60,23 @@ fn a_replayed_conversation_is_refused_by_both_ends() {
 }
 
 #[test]
+fn only_a_witness_with_the_key_ends_the_handshake_with_a_death() {
+    let key = key();
+    let testify = |key, hello: &_| testify(key, Purpose::Detector, TWO, 3, hello);
+    let (mut dialler, hello) = dial(key);
+    let (recorded, foreign) =
+        (testify(key, &hello).unwrap(), testify(self::key(), &hello).unwrap());
+    let (result, answer) = read(&mut dialler, &recorded);
+    assert!(matches!(result, Err(HandshakeError::Gone)) && answer.is_empty());
+    let (mut dialler, _) = dial(key);
+    assert!(matches!(read(&mut dialler, &recorded).0, Err(HandshakeError::Forged)), "replayed");
+    let (mut dialler, hello) = dial(self::key());
+    assert!(matches!(read(&mut dialler, &foreign).0, Err(HandshakeError::Forged)), "another key");
+    let to_another = self::testify(key, Purpose::Detector, ONE, 3, &hello);
+    assert!(matches!(to_another, Err(HandshakeError::Stranger)));
+}
+
+#[test]
 fn what_is_sent_back_is_refused() {
     let key = key();
     let (mut dialler, hello) = dial(key);

@@ -71,7 +71,7 @@ impl Watch {
             return;
         }
         let silence = now.saturating_sub(peer.contact.heard);
-        if peer.is_met && silence >= dead_after && !peer.contact.is_refused {
+        if peer.is_met && silence >= dead_after && !peer.contact.is_gone {
             let is_answered = now.saturating_sub(peer.contact.answered) < dead_after / 2;
             if is_answered && !std::mem::replace(&mut peer.is_stalled, true) {
                 let limit = limits.lose.unheard.unwrap_or(Duration::MAX);
@@ -102,8 +102,11 @@ impl Watch {
                 if pe == judge {
                     self.root_loss = Some(loss);
                 }
-                let is_gone = loss == LossReason::Refused;
-                let loss = if is_gone { Loss::Witnessed } else { Loss::Silent };
+                let loss = match loss {
+                    LossReason::Gone => Loss::Witnessed,
+                    LossReason::Refused(_) => Loss::Refused,
+                    LossReason::Unreached(_) | LossReason::Unheard(_) => Loss::Silent,
+                };
                 self.with_membership(now, effects, |membership, out| {
                     membership.lose(now, pe, loss, out);
                 });

@@ -179,14 +179,17 @@ impl Watch {
         let Some(peer) = self.peers.get_mut(pe) else { return };
         let status = self.membership.status();
         match why {
-            CloseReason::Refused if peer.connections.is_empty() => {
+            CloseReason::Gone | CloseReason::Refused if peer.connections.is_empty() => {
                 peer.needs_no_goodbye = true;
-                let is_news = !std::mem::replace(&mut peer.contact.is_refused, true) && !is_dead;
+                let is_news = !peer.seems_gone() && !is_dead;
+                peer.contact.is_refused = true;
+                peer.contact.is_gone |= why == CloseReason::Gone;
                 if self.leaving_until.is_none() {
                     match status {
                         MembershipStatus::Member if !is_dead => {
                             return self.assess_pe(now, pe, effects);
                         }
+                        // Then it matters no more who is the root.
                         MembershipStatus::Over { .. } if is_news => {
                             effects.push_back(Effect::Report(FailureEvent::Dead(vec![pe])));
                         }

@@ -32,7 +32,7 @@
 //!
 //! # Example
 //!
-//! PE 2 is killed. The connection of PE 0 with it breaks, and its host refuses another.
+//! PE 2 is killed. The connection of PE 0 with it breaks, and the guard of PE 2 says why.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -60,7 +60,8 @@
 //! root.closed(now, two, ConnectionNumber(2), CloseReason::Broken, &mut effects);
 //! root.tick(now, &mut effects);
 //! assert_eq!(effects.pop_front(), Some(Effect::Dial(two)));
-//! root.dial_failed(now, two, CloseReason::Refused, &mut effects);
+//! root.dialling(now, two, ConnectionNumber(3), &mut effects);
+//! root.closed(now, two, ConnectionNumber(3), CloseReason::Gone, &mut effects);
 //! assert_eq!(effects.pop_front(), Some(Effect::Report(FailureEvent::Dead(vec![two]))));
 //! ```
 

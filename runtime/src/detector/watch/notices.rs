@@ -169,8 +169,8 @@ impl Watch {
         self.update_partners(now);
         effects.push_back(Effect::Report(event));
         if let MembershipStatus::Over { .. } = status {
-            let refused = self.peers.iter().filter(|(_, peer)| peer.contact.is_refused);
-            let gone = refused.map(|(pe, _)| pe).filter(|pe| !self.membership.is_dead(*pe));
+            let gone = self.peers.iter().filter(|(_, peer)| peer.seems_gone());
+            let gone = gone.map(|(pe, _)| pe).filter(|pe| !self.membership.is_dead(*pe));
             effects.extend(gone.map(|pe| Effect::Report(FailureEvent::Dead(vec![pe]))));
         }
     }

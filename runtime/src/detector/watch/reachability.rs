@@ -2,14 +2,20 @@
 //!
 //! Two things can be seen. A PE is **heard** when a frame of its detector arrives. Its host
 //! **answers** when a connection to the detector's port is made: the system makes it for a process
-//! that is stopped or gets no core, and refuses it once the process is gone. So
+//! that is stopped or gets no core. So
 //!
 //! | heard | host | the PE | is lost |
 //! |---|---|---|---|
 //! | yes | | lives | |
 //! | no | answers | has stalled | after `stalled_after` |
-//! | no | refuses | is gone | at once |
 //! | no | silent | cannot be reached | after `dead_after` |
+//! | no | refuses | cannot be reached | after `dead_after` |
+//! | no | a witness speaks | is gone | at once |
+//!
+//! A **witness** is what the network cannot forge: this host's own system, if the PE is on this
+//! host and its port is closed, or the PE's guard, which answers at the PE's address once the
+//! process is gone, under the job's key ([`Witness`](crate::detector::Witness)). That another host
+//! refuses a call proves nothing: a firewall that rejects answers in the same way.
 //!
 //! A PE that is not heard is dialled again and again: a lost packet, or a connection that has ended
 //! unnoticed, proves nothing. At a loss of 30 % each way one dial in two fails, and all dials
@@ -39,7 +45,7 @@ pub(super) enum Reachability {
 impl Reachability {
     /// Whether both mean the same for membership: of a loss it matters whether the process is gone.
     pub(super) fn is_same_kind(self, other: Reachability) -> bool {
-        let gone = Reachability::Lost(LossReason::Refused);
+        let gone = Reachability::Lost(LossReason::Gone);
         let is_same = std::mem::discriminant(&self) == std::mem::discriminant(&other);
         is_same && (self == gone) == (other == gone)
     }
@@ -48,8 +54,10 @@ impl Reachability {
 /// Why a PE is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LossReason {
-    /// Its host refuses connections: the process is gone.
-    Refused,
+    /// A witness says that its process is gone.
+    Gone,
+    /// It has not been reached for this long, and the last calls were refused.
+    Refused(Duration),
     /// Its host has not answered for this long.
     Unreached(Duration),
     /// It has not been heard for this long, though its host answers.
@@ -59,7 +67,10 @@ pub(super) enum LossReason {
 impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LossReason::Refused => write!(f, "its process is gone"),
+            LossReason::Gone => write!(f, "its process is gone"),
+            LossReason::Refused(time) => {
+                write!(f, "its host, or a firewall on the way, has refused all calls for {time:?}")
+            }
             LossReason::Unreached(time) => write!(f, "its host has not answered for {time:?}"),
             LossReason::Unheard(time) => {
                 write!(f, "it has said nothing for {time:?}, though its host answers")
@@ -75,14 +86,16 @@ pub(super) struct LastContact {
     pub(super) heard: Duration,
     /// When its host last answered.
     pub(super) answered: Duration,
-    /// Its host has refused a connection since.
+    /// A call was refused since.
     pub(super) is_refused: bool,
+    /// A witness has said since that the process is gone.
+    pub(super) is_gone: bool,
 }
 
 impl LastContact {
     /// The PE was heard, and its host answered, at this moment.
     pub(super) fn at(now: Duration) -> Self {
-        LastContact { heard: now, answered: now, is_refused: false }
+        LastContact { heard: now, answered: now, is_refused: false, is_gone: false }
     }
 
     /// The PE's host answers.
@@ -108,7 +121,11 @@ impl LastContact {
         if now < grace {
             Reachability::InContact
         } else if exceeds(unreached, limits.lose.unreached) {
-            Reachability::Lost(LossReason::Unreached(unreached))
+            Reachability::Lost(if self.is_refused {
+                LossReason::Refused(unreached)
+            } else {
+                LossReason::Unreached(unreached)
+            })
         } else if exceeds(unheard, limits.lose.unheard) {
             Reachability::Lost(LossReason::Unheard(unheard))
         } else if exceeds(unreached, limits.suspect.unreached)

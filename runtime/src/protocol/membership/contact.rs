@@ -1,8 +1,8 @@
 //! What the owner sees of the other PEs.
 
 use super::{
-    Accusation, Claim, Death, Evidence, HeraldNews, Loss, Membership, MembershipStatus, Notice,
-    REPEATS,
+    Accusation, Claim, Death, Evidence, HeraldNews, Loss, Membership, MembershipMutant,
+    MembershipStatus, Notice, REPEATS,
 };
 use std::time::Duration;
 use ultramarine_topology::Pe;
@@ -27,6 +27,11 @@ impl Membership {
         if !self.concerns(pe) {
             return;
         }
+        let loss = match loss {
+            Loss::Refused if self.is_mutant(MembershipMutant::BelievesRefusals) => Loss::Witnessed,
+            Loss::Refused => Loss::Silent,
+            loss => loss,
+        };
         let claim = Claim::from(loss);
         let has_claimed = self.accusations.get(&pe).is_some_and(|former| former.claim >= claim);
         if self.is_judge() {

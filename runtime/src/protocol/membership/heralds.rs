@@ -42,7 +42,7 @@ impl Membership {
         self.pass_on(news, out);
         if self.is_mutant(MembershipMutant::BelievesHeralds) {
             self.lose_judge(Loss::Silent, out);
-        } else if news.claim.0 == Claim::Gone && self.succession.is_some() {
+        } else if news.claim.0 == Claim::Gone {
             self.lose(now, term.judge, Loss::Witnessed, out);
         } else {
             let insists = news.claim.0.insists();
@@ -56,7 +56,8 @@ impl Membership {
     /// The judge that this PE follows is lost.
     pub(super) fn lose_judge(&mut self, loss: Loss, out: &mut dyn FnMut(Pe, Notice)) {
         let goes_on = self.succession.is_some();
-        let claim = if goes_on { Claim::from(loss) } else { Claim::Suspected };
+        let is_certain = goes_on || loss == Loss::Witnessed;
+        let claim = if is_certain { Claim::from(loss) } else { Claim::Suspected };
         if !goes_on {
             self.end(MembershipStatus::RootLost);
         }

@@ -1,6 +1,6 @@
 //! What only the judge does: it judges the accused, and announces the dead.
 
-use super::{Claim, Death, Evidence, Membership, MembershipMutant, MembershipStatus, Notice};
+use super::{Claim, Death, Evidence, Loss, Membership, MembershipMutant, MembershipStatus, Notice};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
@@ -17,7 +17,13 @@ impl Membership {
         if !self.is_judge() || !makes_sense {
             return;
         }
-        if self.list.contains(pe) {
+        let is_silent = |death: &Death| *death == Death::silent(pe);
+        let is_known = self.list.contains(pe);
+        let is_better = self.is_candidate() && self.list.deaths().iter().any(is_silent);
+        if claim == Claim::Gone && (!is_known || is_better) {
+            return self.lose(now, pe, Loss::Witnessed, out);
+        }
+        if is_known {
             return match self.list.position(pe).filter(|at| *at < self.told()) {
                 Some(at) => out(accuser, self.list.bulletin_to(at, self.told())),
                 None => self.announcements.wait([accuser]),

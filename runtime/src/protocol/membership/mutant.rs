@@ -31,6 +31,8 @@ pub enum MembershipMutant {
     GivesUp,
     /// A candidate that has lost half of the votes waits for more.
     WaitsAtHalf,
+    /// A PE takes another for gone whose calls are refused.
+    BelievesRefusals,
     /// A judge takes its list for confirmed without a vote.
     ConfirmsAlone,
 }

@@ -118,7 +118,8 @@ impl Death {
 pub enum Evidence {
     /// It is silent, or was expelled, and may live where it cannot be reached.
     Silent,
-    /// A PE has seen that its process is gone. It may have followed another judge before.
+    /// A [witness](Loss::Witnessed) has seen that its process is gone. It may have followed another
+    /// judge before.
     Witnessed,
     /// It has no vote any more: enough of the others have confirmed a list that names it.
     Confirmed,
@@ -127,7 +128,7 @@ pub enum Evidence {
 impl From<Loss> for Evidence {
     fn from(loss: Loss) -> Evidence {
         match loss {
-            Loss::Silent => Evidence::Silent,
+            Loss::Silent | Loss::Refused => Evidence::Silent,
             Loss::Witnessed => Evidence::Witnessed,
         }
     }
@@ -138,7 +139,10 @@ impl From<Loss> for Evidence {
 pub enum Loss {
     /// It cannot be reached.
     Silent,
-    /// Its host says that its process is gone.
+    /// Something on the way answers that its process is gone: its host, or a firewall that parts
+    /// the two. That proves no more than silence.
+    Refused,
+    /// A witness has seen that its process is gone: the system of its own host, or its guard.
     Witnessed,
 }
 
@@ -149,7 +153,7 @@ pub enum Claim {
     Suspected,
     /// The accuser has lost it for good.
     Lost,
-    /// … and has seen that its process is gone.
+    /// … and a [witness](Loss::Witnessed) has seen that its process is gone.
     Gone,
     /// A judge declared it dead in an earlier term.
     Declared(Evidence),
@@ -158,7 +162,7 @@ pub enum Claim {
 impl From<Loss> for Claim {
     fn from(loss: Loss) -> Claim {
         match loss {
-            Loss::Silent => Claim::Lost,
+            Loss::Silent | Loss::Refused => Claim::Lost,
             Loss::Witnessed => Claim::Gone,
         }
     }

@@ -84,7 +84,7 @@ impl From<HandshakeError> for TcpCloseReason {
         match refusal {
             HandshakeError::Stranger => TcpCloseReason::NoHandshake,
             HandshakeError::Forged => TcpCloseReason::Forged,
-            HandshakeError::Io(_) => TcpCloseReason::Broken,
+            HandshakeError::Gone | HandshakeError::Io(_) => TcpCloseReason::Broken,
         }
     }
 }

@@ -48,6 +48,7 @@ use sockets::Sockets;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -92,6 +93,16 @@ impl TcpEndpoint {
     /// The address at which the other PEs can call.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// A second descriptor of the socket. As long as it is open, the system answers those that call
+    /// this address.
+    ///
+    /// # Errors
+    ///
+    /// There is no descriptor left.
+    pub fn second_descriptor(&self) -> io::Result<OwnedFd> {
+        self.listener.as_fd().try_clone_to_owned()
     }
 
     /// The lane of PE `me`, in a job whose PEs have these addresses and this key. It has at most

@@ -8,5 +8,6 @@ mod played;
 mod processes;
 mod silence;
 mod strangers;
+mod witness;
 
 use ultramarine_testkit::PATIENCE;

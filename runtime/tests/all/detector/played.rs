@@ -38,7 +38,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// A job without hosts, in which the last `played` PEs are played by the test.
+    /// A job on one host, in which the last `played` PEs are played by the test.
     pub(crate) fn start(real: usize, played: usize, settings: DetectorSettings) -> Job {
         Job::with_connections_max(usize::MAX, real, played, settings)
     }
@@ -50,12 +50,28 @@ impl Job {
         played: usize,
         settings: DetectorSettings,
     ) -> Job {
+        Job::at(|_| LOCALHOST, connections_max, real, played, settings)
+    }
+
+    /// The same, each PE on a host of its own: with an address of its own.
+    pub(crate) fn apart(real: usize, played: usize, settings: DetectorSettings) -> Job {
+        let ip = |pe| IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1 + pe as u8));
+        Job::at(ip, usize::MAX, real, played, settings)
+    }
+
+    fn at(
+        ip: impl Fn(usize) -> IpAddr,
+        connections_max: usize,
+        real: usize,
+        played: usize,
+        settings: DetectorSettings,
+    ) -> Job {
         let key = JobKey::random().unwrap();
-        let bind = || DetectorEndpoint::bind(LOCALHOST, None).unwrap();
+        let bind = |pe| DetectorEndpoint::bind(ip(pe), None).unwrap();
         let endpoints: Vec<_> =
-            (0..real).map(|_| bind().with_connections_max(connections_max)).collect();
+            (0..real).map(|pe| bind(pe).with_connections_max(connections_max)).collect();
         let played: Vec<_> =
-            (0..played).map(|_| TcpListener::bind((LOCALHOST, 0)).unwrap()).collect();
+            (real..real + played).map(|pe| TcpListener::bind((ip(pe), 0)).unwrap()).collect();
         let addresses: Vec<_> = endpoints
             .iter()
             .map(DetectorEndpoint::address)

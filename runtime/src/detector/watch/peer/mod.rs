@@ -124,6 +124,11 @@ impl PeerView {
         self.role != DialRole::None || is_asked_for || is_suspect
     }
 
+    /// Whether its process is gone, as a witness says, or its host, which may be wrong.
+    pub(super) fn seems_gone(&self) -> bool {
+        self.contact.is_gone || self.contact.is_refused
+    }
+
     /// Whether there is nothing left to remember about the PE.
     pub(super) fn is_idle(&self) -> bool {
         !self.is_watched() && self.outbox.is_empty() && self.connections.is_empty()
@@ -193,11 +198,8 @@ impl PeerView {
     ) -> Option<Reachability> {
         let grace = if self.is_met { Duration::ZERO } else { grace };
         let reachability = self.contact.reachability(now, limits, grace);
-        let reachability = if self.contact.is_refused {
-            Reachability::Lost(LossReason::Refused)
-        } else {
-            reachability
-        };
+        let reachability =
+            if self.contact.is_gone { Reachability::Lost(LossReason::Gone) } else { reachability };
         let is_reached = self.asked.is_some_and(|asked| self.contact.heard > asked);
         let is_news = match reachability {
             Reachability::InContact => self.reachability != Reachability::InContact || is_reached,
@@ -224,7 +226,7 @@ impl PeerView {
     /// When to dial the PE: as scheduled, or because it is silent.
     fn dial_due(&self, pace: &DialPace) -> Option<Duration> {
         let is_contact = self.purpose == ConnectionPurpose::Contact;
-        let is_probed = is_contact && self.is_wanted() && !self.contact.is_refused;
+        let is_probed = is_contact && self.is_wanted() && !self.contact.is_gone;
         let probe_at = self.contact.last().saturating_add(pace.after);
         let every = pace.every.saturating_mul(self.dials).max(self.answer_time).min(pace.every_max);
         let probe_at = probe_at.max(self.dialled.saturating_add(every));

@@ -87,12 +87,14 @@ fn one_that_is_wanted_for_a_notice_only_is_dialled_again_while_it_is_silent() {
 }
 
 #[test]
-fn those_never_heard_have_the_grace_unless_their_host_refuses() {
+fn those_never_heard_have_the_grace_unless_a_witness_says_that_they_are_gone() {
     let mut peer = PeerView::new(MS);
     peer.watch(DialRole::Dialler, MS, MS * 200);
     assert_eq!(peer.assess(MS * 499, &limits(0, 2), MS * 500), None);
     peer.contact.is_refused = true;
-    let lost = Some(Reachability::Lost(LossReason::Refused));
+    assert_eq!(peer.assess(MS * 499, &limits(0, 2), MS * 500), None);
+    peer.contact.is_gone = true;
+    let lost = Some(Reachability::Lost(LossReason::Gone));
     assert_eq!(peer.assess(MS * 499, &limits(0, 2), MS * 500), lost);
 }
 

@@ -1,5 +1,6 @@
 //! Watches without sockets: some by hand, and some in a small world of simulated connections.
 
+mod cuts;
 mod room;
 mod succession;
 mod world;
@@ -107,7 +108,7 @@ fn a_connection_with_a_backlog_gets_no_heartbeat_and_no_end() {
     assert_eq!(effects.pop_front(), Some(sent(1, Notice::Goodbye)));
     root.tick(MS * 1001, &mut effects);
     assert!(effects.contains(&Effect::Dial(Pe::new(2))), "{effects:?}");
-    root.dial_failed(MS * 1001, Pe::new(2), CloseReason::Refused, &mut effects);
+    root.dial_failed(MS * 1001, Pe::new(2), CloseReason::Gone, &mut effects);
     root.set_backlog(ONE, ConnectionNumber(1), true);
     assert!(!root.is_done(MS * 1002));
     root.set_backlog(ONE, ConnectionNumber(1), false);
@@ -255,12 +256,12 @@ fn the_answer_to_a_call_shows_that_a_path_is_broken_and_a_late_frame_does_not() 
             insist(&mut root, MS * 14);
             assert_eq!(root.membership().dead(), [TWO]);
         } else {
-            root.closed(MS * 13, ONE, call, CloseReason::Refused, &mut effects);
+            root.closed(MS * 13, ONE, call, CloseReason::Gone, &mut effects);
             root.closed(MS * 14, ONE, ConnectionNumber(1), CloseReason::Broken, &mut effects);
             effects.clear();
             root.tick(MS * 14, &mut effects);
             assert_eq!(effects.pop_front(), Some(Effect::Dial(ONE)));
-            root.dial_failed(MS * 14, ONE, CloseReason::Refused, &mut effects);
+            root.dial_failed(MS * 14, ONE, CloseReason::Gone, &mut effects);
             assert_eq!(root.membership().dead(), [ONE]);
         }
     }

@@ -7,6 +7,7 @@ use super::{
 use crate::detector::{DetectorCounters, DetectorSettings, FailureEvent};
 use crate::protocol::{Membership, MembershipStatus, Notice};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::{LevelKind, Pe, Place, Topology};
@@ -22,7 +23,7 @@ enum Process {
     Running,
     /// It is stopped since this moment; its host answers.
     Stalled(Duration),
-    /// Its host refuses connections.
+    /// Its guard says that it is gone; its host refuses calls if it has none.
     Gone,
 }
 
@@ -62,6 +63,8 @@ enum Arrival {
     Open(ConnectionNumber),
     Notice(ConnectionNumber, Notice),
     End(ConnectionNumber, CloseReason),
+    /// A firewall says that there is no such connection.
+    Rejected(ConnectionNumber, CloseReason),
 }
 
 /// A job of simulated processes.
@@ -74,6 +77,11 @@ pub(super) struct World {
     count: u64,
     /// No packet comes from these PEs' hosts, nor reaches them.
     isolated: BTreeSet<Pe>,
+    /// A firewall rejects what these send to those.
+    rejected: BTreeSet<(Pe, Pe)>,
+    /// The processes have guards.
+    pub(super) is_guarded: bool,
+    pes_each: u32,
     pub(super) events: Vec<(Pe, Duration, FailureEvent)>,
     /// The number of turns that all watches took.
     pub(super) turns: u64,
@@ -108,6 +116,9 @@ impl World {
             under_way: BTreeMap::new(),
             count: 0,
             isolated: BTreeSet::new(),
+            rejected: BTreeSet::new(),
+            is_guarded: true,
+            pes_each,
             events: Vec::new(),
             turns: 0,
         }
@@ -156,6 +167,17 @@ impl World {
     /// From now on no packet passes between the host of a PE and others.
     pub(super) fn isolate(&mut self, pe: Pe) {
         self.isolated.insert(pe);
+    }
+
+    /// From now on a firewall rejects what these send to those.
+    pub(super) fn reject(&mut self, from: Range<u32>, to: &Range<u32>) {
+        let pairs = from.flat_map(|from| to.clone().map(move |to| (Pe::new(from), Pe::new(to))));
+        self.rejected.extend(pairs);
+    }
+
+    /// No firewall rejects anything any more.
+    pub(super) fn heal(&mut self) {
+        self.rejected.clear();
     }
 
     /// A process is stopped.
@@ -313,14 +335,24 @@ impl World {
         | Arrival::Answer(number)
         | Arrival::Open(number)
         | Arrival::Notice(number, _)
-        | Arrival::End(number, _)) = arrival;
-        let Some(wire) = self.wires.get(&number) else { return };
-        if self.isolated.contains(&wire.dialler) != self.isolated.contains(&wire.acceptor) {
+        | Arrival::End(number, _)
+        | Arrival::Rejected(number, _)) = arrival;
+        let Some(&Wire { dialler, acceptor, .. }) = self.wires.get(&number) else { return };
+        if self.isolated.contains(&dialler) != self.isolated.contains(&acceptor) {
             return;
+        }
+        let from = if at == dialler { acceptor } else { dialler };
+        if self.rejected.contains(&(from, at)) && !matches!(arrival, Arrival::Rejected(..)) {
+            let is_call = matches!(arrival, Arrival::Call(_));
+            let why = if is_call { CloseReason::Refused } else { CloseReason::Broken };
+            return self.send(number, at, Arrival::Rejected(number, why));
         }
         let process = self.members[at.index()].process;
         if let Arrival::Call(_) = arrival {
+            let is_witnessed =
+                self.is_guarded || from.number() / self.pes_each == at.number() / self.pes_each;
             let reply = match process {
+                Process::Gone if is_witnessed => Arrival::End(number, CloseReason::Gone),
                 Process::Gone => Arrival::End(number, CloseReason::Refused),
                 Process::Running | Process::Stalled(_) => Arrival::Answer(number),
             };
@@ -369,7 +401,7 @@ impl World {
                     });
                 }
             }
-            Arrival::End(number, why) => {
+            Arrival::End(number, why) | Arrival::Rejected(number, why) => {
                 self.send(number, at, Arrival::End(number, CloseReason::Closed));
                 self.end(number, at, why);
                 if self.wires.get(&number).is_some_and(|wire| wire.ends.is_empty()) {

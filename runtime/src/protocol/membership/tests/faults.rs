@@ -210,9 +210,15 @@ impl Job {
     /// A PE looks at another, and reaches or loses it.
     fn see(&mut self, by: Pe, whom: Pe) {
         let (now, is_gone) = (self.clocks[by.index()], self.is_gone(whom));
+        let has_crashed = self.crashed.contains(&whom);
         self.with(by, |machine, out| {
             if is_gone {
-                machine.lose(now, whom, Loss::Witnessed, out);
+                machine.lose(
+                    now,
+                    whom,
+                    if has_crashed { Loss::Witnessed } else { Loss::Refused },
+                    out,
+                );
             } else {
                 machine.reach(whom, out);
             }
