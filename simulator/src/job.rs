@@ -51,6 +51,10 @@ pub(crate) struct Detection {
     /// How long it takes until the system closes what a PE had that has died, in nanoseconds. Only
     /// then do others see that it is gone.
     pub(crate) sees_after_ns: RangeInclusive<u64>,
+    /// Each process has a guard, which says for a while that it has died.
+    pub(crate) is_guarded: bool,
+    /// A cut answers, as a firewall that rejects: calls are refused, and connections reset.
+    pub(crate) cuts_answer: bool,
 }
 
 impl Detection {

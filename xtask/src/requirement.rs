@@ -95,9 +95,11 @@ impl Requirement {
             // Fedora has no package of SPIN, and the proofs say so where it is missing; the test
             // cluster needs root, and root needs no Spack.
             (Self::Spin, Fedora) | (Self::Slurm, Spack) => &[],
-            (Self::Slurm, Debian) => &["slurmctld", "slurmd", "slurm-client", "munge", "iproute2"],
+            (Self::Slurm, Debian) => {
+                &["slurmctld", "slurmd", "slurm-client", "munge", "iproute2", "nftables"]
+            }
             (Self::Slurm, Fedora) => {
-                &["slurm-slurmctld", "slurm-slurmd", "munge", "iproute", "iproute-tc"]
+                &["slurm-slurmctld", "slurm-slurmd", "munge", "iproute", "iproute-tc", "nftables"]
             }
             (Self::Mpi(Family::Mpich), Debian) => &["mpich", "libmpich-dev"],
             (Self::Mpi(Family::Mpich), Fedora) => &["mpich-devel"],

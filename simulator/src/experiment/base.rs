@@ -95,6 +95,8 @@ impl Base {
             heartbeat: detector.heartbeat,
             dead_after: detector.dead_after,
             sees_after_ns: 10_000..=1_000_000,
+            is_guarded: true,
+            cuts_answer: false,
         });
         SimulatedJob {
             seed: self.seed,

@@ -43,8 +43,12 @@ const LONG_PES_MAX: u32 = 30;
 /// Each of these jobs keeps this many workers busy for that time, or one for longer.
 const LONG_WORKERS: u64 = 3;
 
-/// What the chances of roots differ by from all others of a seed.
+/// What the chances of roots, and of witnesses, differ by from all others of a seed.
 const ROOTS: u64 = 0x0072_6f6f_7473;
+const WITNESSES: u64 = 0x7769_746e_6573;
+
+/// One job in this many has no guards.
+const UNGUARDED_ONE_IN: u64 = 3;
 
 /// The number of PEs of most jobs, and of large ones.
 const PES: [RangeInclusive<u64>; 2] = [3..=30, 31..=1000];
@@ -77,6 +81,7 @@ pub(super) fn job(seed: u64, outlives_root: bool) -> SimulatedJob {
     let root_dies = dice.one_in(12);
     // Of its own, so that the other jobs are not drawn anew.
     let mut root_dice = Dice::new(seed ^ ROOTS);
+    let mut witness_dice = Dice::new(seed ^ WITNESSES);
     let outlives_root = root_dice.one_in(RESTARTABLE_ONE_IN) || outlives_root;
     let roots =
         if outlives_root { root_dice.within(0..=3.min(u64::from(pes) - 2)) as u32 } else { 0 };
@@ -146,7 +151,13 @@ pub(super) fn job(seed: u64, outlives_root: bool) -> SimulatedJob {
         has_fallback,
         faults,
         outlives_root,
-        detection: Some(Detection { heartbeat, dead_after, sees_after_ns }),
+        detection: Some(Detection {
+            heartbeat,
+            dead_after,
+            sees_after_ns,
+            is_guarded: !witness_dice.one_in(UNGUARDED_ONE_IN),
+            cuts_answer: witness_dice.one_in(2),
+        }),
         shutdown_grace: SHUTDOWN_GRACE,
         events_max: EVENTS_MAX * u64::from(1 + pes / 100) * if outlives_root { 4 } else { 1 },
     }

@@ -5,7 +5,7 @@
 //! | `kill` | PEs but the root are killed | the right result |
 //! | `root` | PEs are killed, roots among them; the main task starts again | the right result |
 //! | `stop` | a PE, the root too, is stopped for 3 to 10 s | the right result, no PE lost |
-//! | `cut` | no packet passes from one host to another | … at most one of the two lost |
+//! | `cut` | no packet passes from one host to another, with an answer or not | … at most one of the two lost |
 //! | `loss` | 10 to 30 % (briefly: 15 %) of all packets between hosts are lost | … no PE lost |
 //! | `overload` | 100 to 300 busy processes compute beside it | … no PE lost |
 //! | `stderr` | standard error is full, closed, or not read | … no PE lost |
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::deed::{Act, Deed, Target};
+use super::deed::{Act, Answer, Deed, Target};
 use super::draw::{self, Random};
 use super::hosts;
 use crate::mpi::Family;
@@ -146,9 +146,10 @@ impl Class {
                 let from = random.among(0..=hosts::COUNT - 1);
                 let to = (from + random.among(1..=hosts::COUNT - 1)) % hosts::COUNT;
                 plan.delay = CUT_DELAY;
+                let answer = Answer::ALL[random.below(3) as usize];
                 plan.act(
                     random.moment(before_the_end),
-                    Act::Cut { from, to, both_ways: random.coin() },
+                    Act::Cut { from, to, both_ways: random.coin(), answer },
                 );
             }
             Class::Loss => {
@@ -303,13 +304,16 @@ mod tests {
 
     #[test]
     fn a_path_has_two_ends_and_is_cut_in_either_direction_or_both() {
-        let mut paths = BTreeSet::new();
+        let (mut paths, mut answers) = (BTreeSet::new(), BTreeSet::new());
         for deed in deeds(Class::Cut) {
-            let Act::Cut { from, to, both_ways } = deed.act else { panic!("{deed} cuts nothing") };
+            let Act::Cut { from, to, both_ways, answer } = deed.act else {
+                panic!("{deed} cuts nothing")
+            };
             assert!(from != to && from < hosts::COUNT && to < hosts::COUNT, "{deed}");
             paths.insert((from, to, both_ways));
+            answers.insert(answer);
         }
-        assert_eq!(paths.len(), 24);
+        assert_eq!((paths.len(), answers.len()), (24, 3));
     }
 
     #[test]

@@ -19,11 +19,25 @@ pub(crate) enum Act {
     /// For this time, or for good.
     Stop(Target, Option<Duration>),
     /// No packet from one host reaches the other; if `both_ways`, nor back.
-    Cut { from: u32, to: u32, both_ways: bool },
+    Cut { from: u32, to: u32, both_ways: bool, answer: Answer },
     /// All hosts lose this share of what they send.
     Lose { percent: u32 },
     /// This number of processes compute beside the job.
     Burn { processes: u32, seconds: u32 },
+}
+
+/// What comes back over a path that is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Answer {
+    Nothing,
+    /// The ICMP message of a firewall that rejects: calls are refused.
+    Refusal,
+    /// A TCP reset, as the host itself would send it.
+    Reset,
+}
+
+impl Answer {
+    pub(crate) const ALL: [Answer; 3] = [Answer::Nothing, Answer::Refusal, Answer::Reset];
 }
 
 /// A process of the job.
@@ -68,13 +82,27 @@ impl fmt::Display for Act {
             Act::Stop(target, Some(time)) => {
                 write!(f, "stop {target} for {:.1} s", time.as_secs_f64())
             }
-            Act::Cut { from, to, both_ways: true } => write!(f, "cut PE {from} from PE {to}"),
-            Act::Cut { from, to, both_ways: false } => write!(f, "cut the way PE {from} → PE {to}"),
+            Act::Cut { from, to, both_ways: true, answer } => {
+                write!(f, "cut PE {from} from PE {to}{answer}")
+            }
+            Act::Cut { from, to, both_ways: false, answer } => {
+                write!(f, "cut the way PE {from} → PE {to}{answer}")
+            }
             Act::Lose { percent } => write!(f, "lose {percent} % of the packets"),
             Act::Burn { processes, seconds } => {
                 write!(f, "{processes} busy processes for {seconds} s")
             }
         }
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Answer::Nothing => "",
+            Answer::Refusal => " (refused)",
+            Answer::Reset => " (reset)",
+        })
     }
 }
 

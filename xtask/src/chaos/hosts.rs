@@ -2,6 +2,7 @@
 
 use std::process::{ChildStdin, Command, Output, Stdio};
 
+use super::deed::Answer;
 use crate::mpi::{Family, Mpi};
 use crate::process::{self, Failure, Result, cannot_start};
 
@@ -56,8 +57,13 @@ impl Hosts {
     }
 
     /// Nothing that the first sends reaches the second.
-    pub(crate) fn cut(&self, from: u32, to: u32) -> Result<()> {
-        self.tell(&["cut", name(from), name(to)]).map(drop)
+    pub(crate) fn cut(&self, from: u32, to: u32, answer: Answer) -> Result<()> {
+        let answer = match answer {
+            Answer::Nothing => "silent",
+            Answer::Refusal => "refuse",
+            Answer::Reset => "reset",
+        };
+        self.tell(&["cut", name(from), name(to), answer]).map(drop)
     }
 
     /// Each loses this share of what it sends.
@@ -147,7 +153,7 @@ mod tests {
             Err(reason) => return println!("skipped: {reason}"),
         };
         assert_eq!(hosts.arrive(0, 3), 100);
-        hosts.cut(0, 3).expect("both are there");
+        hosts.cut(0, 3, Answer::Nothing).expect("both are there");
         assert_eq!((hosts.arrive(0, 3), hosts.arrive(3, 0), hosts.arrive(0, 1)), (0, 100, 100));
         hosts.lose(50).expect("all are there");
         let arrived = hosts.arrive(1, 2);
@@ -155,6 +161,20 @@ mod tests {
         hosts.shell(2, "touch /dev/shm/left");
         assert_eq!(hosts.clear().expect("all are there"), ["the file /dev/shm/left on r2n1"]);
         assert_eq!(hosts.clear().expect("all are there"), [""; 0]);
+        let listen = "IO::Socket::INET->new(Listen => 9, LocalPort => 99) and sleep 60";
+        hosts.shell(2, &format!("perl -MIO::Socket::INET -e '{listen}' >/dev/null 2>&1 &"));
+        let call = || hosts.shell(0, "(: </dev/tcp/r2n1/99) 2>&1; :");
+        let listens = (0..100).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            call().is_empty()
+        });
+        assert!(listens, "perl is there");
+        for answer in [Answer::Refusal, Answer::Reset] {
+            hosts.cut(0, 2, answer).expect("both are there");
+            assert!(call().contains("refused"), "{}", call());
+            hosts.heal().expect("all are there");
+            assert_eq!(call(), "");
+        }
         hosts.heal().expect("all are there");
         assert_eq!((hosts.arrive(0, 3), hosts.arrive(1, 2)), (100, 100));
     }

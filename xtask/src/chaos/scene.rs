@@ -81,12 +81,12 @@ impl<'a> Scene<'a> {
         let outcome = match deed.act {
             Act::Kill(target) => self.kill(target, log),
             Act::Stop(target, time) => self.stop(target, time, log),
-            Act::Cut { from, to, both_ways } => {
+            Act::Cut { from, to, both_ways, answer } => {
                 self.path = Some([from, to]);
                 if let Some(hosts) = self.hosts {
-                    hosts.cut(from, to)?;
+                    hosts.cut(from, to, answer)?;
                     if both_ways {
-                        hosts.cut(to, from)?;
+                        hosts.cut(to, from, answer)?;
                     }
                 }
                 Outcome::Done

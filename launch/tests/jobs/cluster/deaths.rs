@@ -105,11 +105,29 @@ impl Folder {
 #[test]
 fn the_roots_host_is_cut_off_for_a_while() {
     let Some(cluster) = Cluster::up() else { return };
-    let folder = Folder::new("roots-cut");
+    the_larger_part_goes_on(&cluster, "roots-cut", |cluster| cluster.tell(&["partition", "r1n1"]));
+}
+
+/// A firewall answers in place of the hosts, as if all processes there were gone.
+#[test]
+fn the_roots_host_is_cut_off_and_all_calls_are_refused() {
+    let Some(cluster) = Cluster::up() else { return };
+    the_larger_part_goes_on(&cluster, "roots-refused", |cluster| {
+        for (other, how) in [("r1n2", "reset"), ("r2n1", "reset"), ("r2n2", "refuse")] {
+            cluster.tell(&["cut", "r1n1", other, how]);
+            cluster.tell(&["cut", other, "r1n1", how]);
+        }
+    });
+}
+
+fn the_larger_part_goes_on(cluster: &Cluster, name: &str, cut: impl FnOnce(&Cluster)) {
+    let folder = Folder::new(name);
     let job = folder.begin(cluster.srun(2), program!("outlive_the_roots_host"));
-    cluster.tell(&["partition", "r1n1"]);
+    cut(cluster);
     folder.await_file("without-the-host");
-    cluster.tell(&["heal", "r1n1"]);
+    for host in ["r1n1", "r1n2", "r2n1", "r2n2"] {
+        cluster.tell(&["heal", host]);
+    }
     std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
     let ended = job.join().expect("it is awaited");
     // The larger part goes on. The others leave, with an error, and no main task has two results.

@@ -19,7 +19,10 @@
 //!
 //! No PE is declared dead on hearsay: an accusation makes the root look for itself, and the news
 //! that the root is lost makes each PE look. (SWIM, Das et al. 2002, has others ping a suspect
-//! first; Lifeguard, Dadgar et al. 2018, distrusts an accuser that may itself be slow.)
+//! first; Lifeguard, Dadgar et al. 2018, distrusts an accuser that may itself be slow.) The one
+//! exception is a [witness](Loss::Witnessed): what its own host says of a process, or its guard, is
+//! believed by all. A call that another host refuses [proves nothing](Loss::Refused): a firewall
+//! that parts the two answers in the same way.
 //!
 //! # Rules
 //!
@@ -31,7 +34,7 @@
 //! - A PE that **suspects** another accuses it at the root, and again from time to time until a
 //!   bulletin names it or contact is back. It **insists** once it has lost the other for good.
 //! - The root **looks** at the accused, and asks an observer to look at both. It adds a PE to its
-//!   list if it has lost it itself.
+//!   list if it has lost it itself, or if an accuser says that a witness has seen it gone.
 //! - The root **announces** what is new in its list, down the tree, to the accusers and to the
 //!   accused: the first death at once, those that follow it closely together (`announcing.rs`). A
 //!   bulletin says how many deaths come before the first that it names. So each death travels over
@@ -50,7 +53,7 @@
 //!   [`Expelled`](MembershipStatus::Expelled) and sends nothing more.
 //! - A PE that suspects **the root** is a *herald*: it sends ORPHANED down a tree that begins with
 //!   itself. Each PE that hears it looks at the root, and leaves only when it has lost the root
-//!   itself. With several heralds at once, each PE passes on the first that it hears, and after
+//!   itself, or hears of a witness. With several heralds at once, each PE passes on the first that it hears, and after
 //!   that only those with smaller numbers: so the tree of the smallest is complete. (If each PE
 //!   passed on only the first, a PE could be left out of all the trees.)
 //! - A **heartbeat** is [`Notice::Known`]: how many dead PEs the sender knows of. A PE that hears
@@ -60,8 +63,8 @@
 //!
 //! # How many living PEs leave, at most
 //!
-//! A living PE is in the list only if the root lost contact with it, or if it is one end of a path
-//! that is broken: the root reaches it, and the other end has lost it for good. So each broken path
+//! A living PE is in the list only if the root lost contact with it (a witness is not wrong), or if
+//! it is one end of a path that is broken: the root reaches it, and the other end has lost it for good. So each broken path
 //! costs at most one PE, and a PE that no other has lost for good never leaves. A PE leaves because
 //! of the root only if it has lost the root itself.
 //!

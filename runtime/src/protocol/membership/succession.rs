@@ -18,7 +18,7 @@
 //! # Rules
 //!
 //! - A PE **follows** a candidate if it has lost the judge that it followed, or if the candidate
-//!   says that a PE has seen that this judge's process is gone (one *witness* is enough). It never
+//!   says that a *witness* has seen that this judge's process is gone (one is enough). It never
 //!   follows an earlier term again. Until its candidate is in office it looks at it, and it follows
 //!   one with a smaller number, should that call in a later term.
 //! - A PE follows any judge in a later term that is **in office**, unless that one has it in its
@@ -53,8 +53,8 @@
 //! PE of `A` still has a vote for `J`, and is sooner or later lost to it: it is gone, or silent, or
 //! says that it follows another. `C` itself is not gone, hence silent. So `J` is outvoted.
 //!
-//! That is why the vote of a PE counts until its death is confirmed, though a PE has seen that its
-//! process is gone: it may have followed `C` before.
+//! That is why the vote of a PE counts until its death is confirmed, though a witness has seen that
+//! its process is gone: it may have followed `C` before.
 //!
 //! A list that at least half have confirmed is known to a PE of every later majority. That PE does
 //! not vote before the candidate's list has those deaths. So a PE that a confirmed list names is

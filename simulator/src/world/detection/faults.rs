@@ -1,7 +1,7 @@
 //! What goes wrong, and how processes end: by dying, with their host or without, or in order.
 
 use super::packets::Packet;
-use super::{EngineRequest, Process};
+use super::{EngineRequest, Process, TESTIFIES_NS};
 use crate::fault::InjectedFault;
 use crate::traffic::Traffic;
 use crate::world::Simulation;
@@ -111,6 +111,10 @@ impl Simulation {
     /// The system has cleared away what is left of a process that has died.
     pub(super) fn clear(&mut self, pe: Pe) {
         if self.detectors.all[pe.index()].process == Process::Dying {
+            let is_guarded = self.job.detection.as_ref().is_some_and(|it| it.is_guarded);
+            if is_guarded {
+                self.detectors.all[pe.index()].testifies_until = self.now + TESTIFIES_NS;
+            }
             self.end_process(pe, Process::Gone);
         }
     }

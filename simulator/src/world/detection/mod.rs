@@ -41,6 +41,9 @@ use wires::Wires;
 /// How long a goodbye may take (`detector/event_loop.rs`).
 const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
 
+/// For how long a guard says that its process has died, at most (`launch/src/world/connect.rs`).
+const TESTIFIES_NS: u64 = 2_000_000_000;
+
 /// The time from a PE's start to its detector's first turn, in nanoseconds.
 const START_NS_MAX: u64 = 1_000_000;
 
@@ -72,7 +75,7 @@ enum Process {
     Running,
     /// It does nothing any more, but the system has not closed its connections yet.
     Dying,
-    /// Its host refuses connections.
+    /// Its host refuses connections, once a guard no longer says that it has died.
     Gone,
     /// Its host has gone with it.
     HostGone,
@@ -93,6 +96,8 @@ struct SimulatedDetector {
     watch: Watch,
     counters: Arc<DetectorCounters>,
     process: Process,
+    /// Until when its guard says that it has died.
+    testifies_until: u64,
     /// It is stopped until then.
     stopped_until: u64,
     /// How long it has been stopped, or will have been: its clock is behind by that.
@@ -133,6 +138,7 @@ impl Detectors {
                 watch: Watch::new(me, Arc::clone(&hosts), settings, Arc::clone(&counters)),
                 counters,
                 process: Process::Running,
+                testifies_until: 0,
                 stopped_until: 0,
                 behind: 0,
                 unread: Vec::new(),

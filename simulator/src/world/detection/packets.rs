@@ -11,7 +11,8 @@
 //! ```
 //!
 //! Packets of a connection arrive in order. A path that is cut holds them up: TCP sends them again
-//! when the path is whole. On a path that is cut for ever they never arrive.
+//! when the path is whole. On a path that is cut for ever they never arrive. A cut that answers
+//! refuses a call, and ends a connection, at the end that has sent something.
 
 use super::{Process, SimulatedDetector, Simulation};
 use crate::traffic::Traffic;
@@ -20,6 +21,9 @@ use crate::world::frames::transfer;
 use ultramarine_runtime::detector::watch::{CloseReason, ConnectionNumber};
 use ultramarine_runtime::protocol::{Death, Notice};
 use ultramarine_topology::Pe;
+
+/// How long the answer of a firewall takes, in nanoseconds.
+const REJECTS_AFTER_NS: u64 = 50_000;
 
 /// The length of a packet without a list of PEs, in bytes.
 const PACKET_BYTES: usize = 64;
@@ -62,12 +66,35 @@ impl Simulation {
     pub(super) fn send_packet(&mut self, number: ConnectionNumber, from: Pe, packet: Packet) {
         let Some(wire) = self.detectors.wires.get_mut(number) else { return };
         let to = wire.other(from);
+        if self.is_rejected(from, to) {
+            return self.reject(number, from, to, &packet);
+        }
         let Some(at) = self.packet_arrival(from, to, &packet) else { return };
         let Some(wire) = self.detectors.wires.get_mut(number) else { return };
         let end = wire.end(from);
         end.arrives = at.max(end.arrives + 1);
         let at = end.arrives;
         self.schedule(at, Event::Packet { number, to, packet });
+    }
+
+    /// Whether a firewall answers what is sent now.
+    fn is_rejected(&self, from: Pe, to: Pe) -> bool {
+        self.job.detection.as_ref().is_some_and(|it| it.cuts_answer)
+            && self.broken_paths.opens(from, to, self.now) != Some(self.now)
+    }
+
+    /// A firewall answers in place of `to`.
+    fn reject(&mut self, number: ConnectionNumber, from: Pe, to: Pe, packet: &Packet) {
+        let why = match packet {
+            Packet::End(_) => return,
+            Packet::Call => CloseReason::Refused,
+            _ => CloseReason::Broken,
+        };
+        let Some(wire) = self.detectors.wires.get_mut(number) else { return };
+        let end = wire.end(to);
+        end.arrives = (self.now + REJECTS_AFTER_NS).max(end.arrives + 1);
+        let at = end.arrives;
+        self.schedule(at, Event::Packet { number, to: from, packet: Packet::End(why) });
     }
 
     /// When a packet arrives that is sent now; `None`: never.
@@ -107,7 +134,9 @@ impl Simulation {
         match (detector.process, &packet) {
             (Process::HostGone, _) => {}
             (Process::Gone, Packet::Call) => {
-                self.send_packet(number, to, Packet::End(CloseReason::Refused));
+                let is_witnessed = now < detector.testifies_until || self.is_on_one_host(number);
+                let why = if is_witnessed { CloseReason::Gone } else { CloseReason::Refused };
+                self.send_packet(number, to, Packet::End(why));
             }
             (_, Packet::Call) => {
                 if let Some(wire) = self.detectors.wires.get_mut(number) {
@@ -125,6 +154,16 @@ impl Simulation {
             }
             (Process::Dying | Process::Gone, _) => {}
         }
+    }
+
+    /// Whether both ends of a connection are on one host.
+    fn is_on_one_host(&mut self, number: ConnectionNumber) -> bool {
+        let topology = &self.job.topology;
+        let wire = self.detectors.wires.get_mut(number);
+        wire.is_some_and(|wire| {
+            let [one, other] = wire.ends.map(|end| topology.place(end.pe).host());
+            one.is_some() && one == other
+        })
     }
 
     /// A process reads what has arrived.

@@ -91,10 +91,11 @@ impl Detectors {
     /// Whether a PE that has died may have fallen silent before others saw that its process is
     /// gone.
     pub(crate) fn has_fallen_silent(&self, pe: Pe, detection: Option<&Detection>) -> bool {
-        // One whose host answers for long after its death is lost as a PE that has stalled.
+        // One whose host answers for long after its death is lost as a PE that has stalled; and
+        // without its guard it may be the only one of its host.
         let is_late = detection.is_some_and(|detection| {
             let seen_after = Duration::from_nanos(*detection.sees_after_ns.end());
-            seen_after >= detection.settings(true).stalled_after
+            !detection.is_guarded || seen_after >= detection.settings(true).stalled_after
         });
         is_late || self.all[pe.index()].process == Process::HostGone
     }

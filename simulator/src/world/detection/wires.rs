@@ -7,7 +7,7 @@ use ultramarine_topology::Pe;
 #[derive(Debug)]
 pub(super) struct Wire {
     /// The dialler, and the PE that is dialled.
-    ends: [WireEnd; 2],
+    pub(super) ends: [WireEnd; 2],
 }
 
 /// One end of a connection.
