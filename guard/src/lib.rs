@@ -45,7 +45,8 @@
 //!   the guard names unless it was meant to end the job.
 //! - The end of the guard ends the child (see `startup`), and the end of the launcher ends both
 //!   (see `lineage`). No process is left over.
-//! - A child that is stopped until the others have given it up is killed (see `standstill`).
+//! - A child that is stopped until the others have given it up is killed (see `standstill`), and so
+//!   is one that has become another program (see `image`).
 //! - A child that leaves without finalising MPI, since another process has died, says so
 //!   ([`GuardedChild::leaves`]), and the guard takes leave for it.
 //! - The guard removes what the MPI library of such a child, or of one that was killed, would leave
@@ -63,6 +64,7 @@
 #![deny(unsafe_code)]
 
 mod finalize;
+mod image;
 mod lineage;
 mod segments;
 mod standstill;
@@ -286,10 +288,15 @@ impl GuardedChild {
 /// Ends a process that calls `exit` amid the job, in a task say. It ends at once, as by `abort`:
 /// what the MPI library does at an exit may wait for others, and its threads still run.
 extern "C" fn end_amid_job(code: i32, _: *mut std::ffi::c_void) {
-    // What this process has started without a new program ends here, too.
-    if AMID_JOB.load(Ordering::SeqCst) == std::process::id() {
-        sys::end_within(EXIT_SECONDS_MAX);
-        sys::flush_and_exit(code)
+    match AMID_JOB.load(Ordering::SeqCst) {
+        0 => {}
+        own if own == std::process::id() => {
+            sys::end_within(EXIT_SECONDS_MAX);
+            sys::flush_and_exit(code)
+        }
+        // What this process has started without a new program: the libraries' threads are not
+        // there, and what they would end is not its own.
+        _ => sys::flush_and_exit(code),
     }
 }
 

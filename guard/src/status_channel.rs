@@ -4,6 +4,7 @@
 //! file stays open longer than the child lives.
 
 use super::finalize::Server;
+use super::image::Image;
 use super::segments::Segment;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -27,6 +28,8 @@ pub(super) struct ChildStatus {
     /// How long it may be stopped before the others give it up: while it starts, and then, with
     /// another value, once it has joined the job.
     pub(super) stalled_after: Option<Duration>,
+    /// What it was when it joined.
+    pub(super) image: Option<Image>,
     /// How its part of the job ends, once it does.
     pub(super) ending: Option<Ending>,
     /// The first interrupt does not end it: a second one is to.
@@ -58,6 +61,7 @@ const STARTS: &str = "starts ";
 const JOINED: &str = "joined";
 const STALLED_AFTER: &str = "stalled_after_ms ";
 const VITAL: &str = "vital ";
+const IMAGE: &str = "image ";
 const LEAVES: &str = "leaves";
 const FINALISED: &str = "finalised";
 const ABORTS: &str = "aborts";
@@ -87,6 +91,7 @@ pub(super) fn joined(
 ) -> io::Result<()> {
     let limit = format!("{STALLED_AFTER}{}", stalled_after.as_millis());
     let mut lines = vec![limit, JOINED.to_owned()];
+    lines.extend(Image::of(std::process::id()).map(|Image(digest)| format!("{IMAGE}{digest}")));
     lines.extend(server.speaks_pmi2.then(|| PMI2.to_owned()));
     lines.extend(server.libraries.iter().map(|path| format!("{LIBRARY}{}", path.display())));
     lines.extend(segments.iter().map(|segment| format!("{SEGMENT}{}", segment.to_line())));
@@ -173,6 +178,7 @@ impl ChildStatus {
             let limit = number(STALLED_AFTER).map(Duration::from_millis);
             self.stalled_after = limit.or(self.stalled_after);
             self.joined |= line == JOINED;
+            self.image = number(IMAGE).map(Image).or(self.image);
             let ending = match line {
                 LEAVES => Some(Ending::Leaves),
                 FINALISED => Some(Ending::Finalised),

@@ -2,6 +2,7 @@
 //! report it to the launcher.
 
 use super::finalize;
+use super::image::Image;
 use super::lineage::Lineage;
 use super::segments::Segment;
 use super::standstill::Standstill;
@@ -33,6 +34,11 @@ const RUMOUR_MS: u32 = 100;
 /// How long a child has to end in order when the launcher has gone, before it is killed.
 const GRACE: Duration = Duration::from_secs(3);
 
+/// How long a guard waits after an interrupt of the first process for the others of a job that outlives
+/// it, at most. If they have heard of the interrupt, too, they end within that. If not, they
+/// are there for a second at least after this death.
+const INTERRUPT_SETTLES: Duration = Duration::from_millis(700);
+
 /// The most signals that a guard considers then, so that no timer keeps it for ever.
 const RUMOURS_MAX: usize = 64;
 
@@ -60,6 +66,8 @@ fn judge(end: ChildExit, status: &ChildStatus, is_vital: bool, meant: &HashSet<i
         let is_meant = meant.contains(&libc::SIGINT);
         signal == libc::SIGINT && (is_meant || is_vital) || is_meant && kills_at_second
     };
+    // Its guard alone was interrupted.
+    let is_outlived = !is_vital && !status.others.is_empty();
     let has_died = match end {
         ChildExit::Code(code) if status.ending == Some(Ending::Leaves) => {
             return Reaction::TakeLeave { code };
@@ -67,12 +75,15 @@ fn judge(end: ChildExit, status: &ChildStatus, is_vital: bool, meant: &HashSet<i
         // Elsewhere it is not known yet how the child talks to the launcher. (Hydra was interrupted
         // at 18 moments of the start: all jobs ended at once, with 130.)
         ChildExit::Signal(signal)
-            if is_interrupted(signal) && (status.joined || is_under_hydra()) =>
+            if is_interrupted(signal) && !is_outlived && (status.joined || is_under_hydra()) =>
         {
             return Reaction::TakeLeave { code: INTERRUPTED };
         }
         ChildExit::Code(_) => status.is_amid_job(),
-        ChildExit::Signal(signal) => status.joined && !meant.contains(&signal),
+        ChildExit::Signal(signal) => {
+            let is_meant = meant.contains(&signal) && !(is_outlived && is_interrupted(signal));
+            status.joined && !is_meant
+        }
     };
     if has_died && !is_vital { Reaction::Tolerate } else { Reaction::PassOn }
 }
@@ -84,6 +95,19 @@ fn job_ends_with(status: &ChildStatus, rank: u32) -> bool {
         ([], _) => rank == 0,
         (_, Some(is_vital)) => is_vital,
         (others, None) => !any_listens(others),
+    }
+}
+
+/// Whether none of the others of a job that outlives its root goes on after an interrupt.
+fn ends_by_interrupt(status: &ChildStatus, rank: u32) -> bool {
+    let start = Instant::now();
+    loop {
+        let is_vital = job_ends_with(status, rank);
+        let may_change = !status.others.is_empty() && status.is_vital.is_none();
+        if is_vital || !may_change || start.elapsed() >= INTERRUPT_SETTLES {
+            return is_vital;
+        }
+        std::thread::sleep(INTERRUPT_SETTLES / 10);
     }
 }
 
@@ -110,7 +134,11 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream) -> ! {
     status.hear(channel);
     let may_have_died = matches!(end, ChildExit::Signal(_)) || status.is_amid_job();
     // At once: the others do not stay for long when the job is over.
-    let is_vital = may_have_died && job_ends_with(&status, rank);
+    let is_vital = may_have_died
+        && match meant.contains(&libc::SIGINT) && matches!(end, ChildExit::Signal(_)) {
+            true => ends_by_interrupt(&status, rank),
+            false => job_ends_with(&status, rank),
+        };
     remove_segments(&status);
     if orphaned.is_some() {
         // No launcher is there to hear how it ended.
@@ -173,7 +201,7 @@ struct Watch {
     meant: HashSet<i32>,
     /// How many interrupts have come while the child listened.
     interrupts: u32,
-    /// The child was stopped for too long and is killed.
+    /// The child was stopped for too long, or has become another program, and is killed.
     given_up: bool,
     /// Since when the launcher has been gone.
     orphaned: Option<Instant>,
@@ -229,6 +257,12 @@ impl Watch {
             self.given_up = true;
             sys::send(self.child, libc::SIGKILL);
             log(&format!("rank {rank} has been stopped for {} s: it is killed", stopped.as_secs()));
+        }
+        let is_replaced = |image: Image| image.is_replaced(self.child as u32);
+        if self.status.image.is_some_and(is_replaced) && !self.given_up {
+            self.given_up = true;
+            sys::send(self.child, libc::SIGKILL);
+            log(&format!("rank {rank} has become another program (exec): it is killed"));
         }
     }
 }

@@ -17,6 +17,7 @@ mod endings;
 mod interrupts;
 mod journals;
 mod latency;
+mod oddities;
 mod output;
 mod progress;
 mod strangers;

@@ -45,6 +45,7 @@ impl Processor {
         self.end_outbox();
         let workers = self.rayon.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(workers);
+        drop(self.takes_part.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 

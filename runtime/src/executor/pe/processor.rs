@@ -21,6 +21,7 @@ use crate::executor::schedule::threads::workers;
 use crate::executor::schedule::timers::Timers;
 use crate::executor::task::cancel::{Cancelled, register_pe};
 use crate::executor::task::start::{Start, Waiting};
+use crate::forked::TakesPart;
 use crate::protocol::{Fish, Node, ProtocolSettings, Radii, Statistics, Upkeep};
 use crate::settings::Settings;
 use crate::transport::{Lane, Port, Sleeper};
@@ -175,6 +176,8 @@ pub(crate) struct Processor {
     /// Set once: nothing is queued any more.
     pub(super) is_closed: AtomicBool,
     failure: Mutex<Option<JobError>>,
+    /// `None` once the PE has left.
+    pub(super) takes_part: Mutex<Option<TakesPart>>,
 }
 
 impl Processor {
@@ -254,6 +257,7 @@ impl Processor {
             ending: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             failure: Mutex::new(None),
+            takes_part: Mutex::new(Some(TakesPart::begin())),
         });
         let weak: Weak<Processor> = Arc::downgrade(&pe);
         pe.slot.store(register_pe(weak), Ordering::Relaxed);
