@@ -47,6 +47,7 @@
 //!   (see `lineage`). No process is left over.
 //! - A child that is stopped until the others have given it up is killed (see `standstill`), and so
 //!   is one that has become another program (see `image`).
+//! - What the child has started ends with it (see `descendants`).
 //! - A child that leaves without finalising MPI, since another process has died, says so
 //!   ([`GuardedChild::leaves`]), and the guard takes leave for it.
 //! - The guard removes what the MPI library of such a child, or of one that was killed, would leave
@@ -63,6 +64,7 @@
 //! It knows nothing of PEs and tasks. All its `unsafe` is in `sys`.
 #![deny(unsafe_code)]
 
+mod descendants;
 mod finalize;
 mod image;
 mod lineage;
@@ -263,6 +265,13 @@ impl GuardedChild {
         AMID_JOB.store(0, Ordering::SeqCst);
         if let Some(channel) = &self.guard {
             let _ = status_channel::aborts(channel);
+        }
+    }
+
+    /// This process leaves a job that goes on without it: what it has started is not wanted, either.
+    pub fn gives_up(&self) {
+        if let Some(channel) = &self.guard {
+            let _ = status_channel::gives_up(channel);
         }
     }
 

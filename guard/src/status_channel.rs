@@ -30,6 +30,8 @@ pub(super) struct ChildStatus {
     pub(super) stalled_after: Option<Duration>,
     /// What it was when it joined.
     pub(super) image: Option<Image>,
+    /// It leaves a job that goes on.
+    pub(super) has_given_up: bool,
     /// How its part of the job ends, once it does.
     pub(super) ending: Option<Ending>,
     /// The first interrupt does not end it: a second one is to.
@@ -61,6 +63,7 @@ const STARTS: &str = "starts ";
 const JOINED: &str = "joined";
 const STALLED_AFTER: &str = "stalled_after_ms ";
 const VITAL: &str = "vital ";
+const GIVES_UP: &str = "gives up";
 const IMAGE: &str = "image ";
 const LEAVES: &str = "leaves";
 const FINALISED: &str = "finalised";
@@ -110,6 +113,11 @@ pub(super) fn joined(
 /// Says that the job is over, and whether its result depends on the child.
 pub(super) fn job_is_over(channel: &UnixStream, is_vital: bool) -> io::Result<()> {
     say(channel, &format!("{VITAL}{is_vital}"))
+}
+
+/// Says that the child leaves a job that goes on.
+pub(super) fn gives_up(channel: &UnixStream) -> io::Result<()> {
+    say(channel, GIVES_UP)
 }
 
 /// Says that the child is about to leave without finalising MPI.
@@ -179,6 +187,7 @@ impl ChildStatus {
             self.stalled_after = limit.or(self.stalled_after);
             self.joined |= line == JOINED;
             self.image = number(IMAGE).map(Image).or(self.image);
+            self.has_given_up |= line == GIVES_UP;
             let ending = match line {
                 LEAVES => Some(Ending::Leaves),
                 FINALISED => Some(Ending::Finalised),

@@ -1,6 +1,7 @@
 //! The guard at work: it hands signals on, waits for the end of its child, and decides how to
 //! report it to the launcher.
 
+use super::descendants::{self, Which};
 use super::finalize;
 use super::image::Image;
 use super::lineage::Lineage;
@@ -111,6 +112,17 @@ fn ends_by_interrupt(status: &ChildStatus, rank: u32) -> bool {
     }
 }
 
+/// What the child has left behind is not wanted any more, or only what cannot go on.
+fn which_to_kill(end: ChildExit, status: &ChildStatus, meant: &HashSet<i32>) -> Which {
+    let is_ended = [libc::SIGINT, libc::SIGTERM].iter().any(|signal| meant.contains(signal));
+    match end {
+        ChildExit::Code(_) if !status.is_amid_job() && !status.has_given_up && !is_ended => {
+            Which::Copies
+        }
+        _ => Which::All,
+    }
+}
+
 /// Watches over the child, one of the launcher's processes, and ends as it does.
 pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream) -> ! {
     let rank = launched.rank;
@@ -119,6 +131,7 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream) -> ! {
     sys::close_all_but(&[0, 1, 2, channel.as_raw_fd(), socket.unwrap_or(-1)]);
     sys::rename("ultra-guard");
     sys::hear_of_parents_end();
+    sys::adopt_descendants();
     let mut watch = Watch::new(child, launched);
     let end = loop {
         let signal = sys::next_signal(LOOK_EVERY_MS);
@@ -139,6 +152,10 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream) -> ! {
             true => ends_by_interrupt(&status, rank),
             false => job_ends_with(&status, rank),
         };
+    let left = descendants::kill(which_to_kill(end, &status, &meant));
+    if left > 0 {
+        log(&format!("{process} had started {left} processes that still ran: they are killed"));
+    }
     remove_segments(&status);
     if orphaned.is_some() {
         // No launcher is there to hear how it ended.

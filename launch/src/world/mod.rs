@@ -147,6 +147,9 @@ pub(crate) fn run(
         mpi.abort();
     }
     tracing::info!("{me} ends without finalising MPI");
+    if result.is_err() {
+        child.gives_up();
+    }
     child.leaves();
     mpi.abandon();
     if finalises {

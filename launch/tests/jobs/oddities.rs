@@ -56,6 +56,13 @@ fn a_process_that_becomes_another_program_is_killed() {
     assert!(ended.err.contains("rank 1 has become another program (exec)"), "{}", ended.err);
 }
 
+#[test]
+fn what_a_process_has_started_ends_with_it() {
+    let Some(ended) = launched("start_others_and_die") else { return };
+    ended.is_well();
+    assert!(ended.err.contains("processes that still ran: they are killed"), "{}", ended.err);
+}
+
 /// The programs, as tests that are run as jobs only.
 mod programs {
     use super::*;
@@ -147,6 +154,33 @@ mod programs {
             };
             let lost = cx.spawn_at(Pe::new(1), exec, ()).await;
             assert!(matches!(lost, Err(TaskError::Lost { .. })), "{lost:?}");
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs as a job"]
+    fn start_others_and_die() {
+        run(async |cx| {
+            let start = async |_: Context, ()| {
+                // One of its own, and one whose parent ends at once.
+                Command::new("sleep").arg("1000").spawn().expect("it is there");
+                let script = "sh -c 'setsid sleep 1000 & exec sleep 1000' &";
+                Command::new("sh").args(["-c", script]).status().expect("it is there");
+                std::thread::sleep(Duration::from_millis(300));
+                ultramarine_testkit::kill(std::process::id() as i32);
+                std::thread::sleep(Duration::from_hours(1));
+            };
+            let lost = cx.spawn_at(Pe::new(1), start, ()).await;
+            assert_eq!(lost, Err(TaskError::Lost { pe: Pe::new(1) }));
+            // They end with their process, and not with the job.
+            let mark = std::env::var(MARK).expect("the test says which");
+            let is_sleep = |process: &i32| {
+                let name = std::fs::read_to_string(format!("/proc/{process}/comm"));
+                name.is_ok_and(|name| name.trim() == "sleep")
+            };
+            eventually("they end", || !marked(MARK, &mark).iter().any(is_sleep));
             println!("all is well");
             Ok(())
         });
