@@ -47,7 +47,9 @@
 //!   the guard names unless it was meant to end the job.
 //! - The end of the guard ends the child (see `startup`), and the end of the launcher ends both
 //!   (see `lineage`). No process is left over.
-//! - A child that is stopped until the others have given it up is killed (see `standstill`).
+//! - A child that is stopped until the others have given it up is killed (see `standstill`), and so
+//!   is one that has become another program (see `image`).
+//! - What the child has started ends with it (see `descendants`).
 //! - A child that leaves without finalising MPI, since another process has died, says so
 //!   ([`GuardedChild::leaves`]), and the guard takes leave for it.
 //! - The guard removes what the MPI library of such a child, or of one that was killed, would leave
@@ -64,7 +66,9 @@
 //! It knows nothing of PEs and tasks. All its `unsafe` is in `sys`.
 #![deny(unsafe_code)]
 
+mod descendants;
 mod finalize;
+mod image;
 mod lineage;
 mod segments;
 mod standstill;
@@ -289,6 +293,13 @@ impl GuardedChild {
         }
     }
 
+    /// This process leaves a job that goes on without it: what it has started is not wanted, either.
+    pub fn gives_up(&self) {
+        if let Some(channel) = &self.guard {
+            let _ = status_channel::gives_up(channel);
+        }
+    }
+
     /// This process will end without finalising MPI. The guard takes leave of the launcher for it.
     /// Libraries do nothing at the end of the process: they might wait for one that is dead. The
     /// program's own code goes on to its end, and decides with which code.
@@ -311,10 +322,15 @@ impl GuardedChild {
 /// Ends a process that calls `exit` amid the job, in a task say. It ends at once, as by `abort`:
 /// what the MPI library does at an exit may wait for others, and its threads still run.
 extern "C" fn end_amid_job(code: i32, _: *mut std::ffi::c_void) {
-    // What this process has started without a new program ends here, too.
-    if AMID_JOB.load(Ordering::SeqCst) == std::process::id() {
-        sys::end_within(EXIT_SECONDS_MAX);
-        sys::flush_and_exit(code)
+    match AMID_JOB.load(Ordering::SeqCst) {
+        0 => {}
+        own if own == std::process::id() => {
+            sys::end_within(EXIT_SECONDS_MAX);
+            sys::flush_and_exit(code)
+        }
+        // What this process has started without a new program: the libraries' threads are not
+        // there, and what they would end is not its own.
+        _ => sys::flush_and_exit(code),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::Testimony;
 use super::finalize::Server;
+use super::image::Image;
 use super::segments::Segment;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -29,6 +30,10 @@ pub(super) struct ChildStatus {
     /// How long it may be stopped before the others give it up: while it starts, and then, with
     /// another value, once it has joined the job.
     pub(super) stalled_after: Option<Duration>,
+    /// What it was when it joined.
+    pub(super) image: Option<Image>,
+    /// It leaves a job that goes on.
+    pub(super) has_given_up: bool,
     /// How its part of the job ends, once it does.
     pub(super) ending: Option<Ending>,
     /// The first interrupt does not end it: a second one is to.
@@ -64,6 +69,8 @@ const STARTS: &str = "starts ";
 const JOINED: &str = "joined";
 const STALLED_AFTER: &str = "stalled_after_ms ";
 const VITAL: &str = "vital ";
+const GIVES_UP: &str = "gives up";
+const IMAGE: &str = "image ";
 const LEAVES: &str = "leaves";
 const FINALISED: &str = "finalised";
 const ABORTS: &str = "aborts";
@@ -97,6 +104,7 @@ pub(super) fn joined(
 ) -> io::Result<()> {
     let limit = format!("{STALLED_AFTER}{}", stalled_after.as_millis());
     let mut lines = vec![limit, JOINED.to_owned()];
+    lines.extend(Image::of(std::process::id()).map(|Image(digest)| format!("{IMAGE}{digest}")));
     lines.extend(server.speaks_pmi2.then(|| PMI2.to_owned()));
     lines.extend(server.libraries.iter().map(|path| format!("{LIBRARY}{}", path.display())));
     lines.extend(segments.iter().map(|segment| format!("{SEGMENT}{}", segment.to_line())));
@@ -115,6 +123,11 @@ pub(super) fn hands_over(channel: &UnixStream, testimony: &Testimony) -> io::Res
 /// Says that the job is over, and whether its result depends on the child.
 pub(super) fn job_is_over(channel: &UnixStream, is_vital: bool) -> io::Result<()> {
     say(channel, &format!("{VITAL}{is_vital}"))
+}
+
+/// Says that the child leaves a job that goes on.
+pub(super) fn gives_up(channel: &UnixStream) -> io::Result<()> {
+    say(channel, GIVES_UP)
 }
 
 /// Says that the child is about to leave without finalising MPI.
@@ -193,6 +206,8 @@ impl ChildStatus {
             let limit = number(STALLED_AFTER).map(Duration::from_millis);
             self.stalled_after = limit.or(self.stalled_after);
             self.joined |= line == JOINED;
+            self.image = number(IMAGE).map(Image).or(self.image);
+            self.has_given_up |= line == GIVES_UP;
             let ending = match line {
                 LEAVES => Some(Ending::Leaves),
                 FINALISED => Some(Ending::Finalised),

@@ -132,13 +132,18 @@ pub(super) fn next_signal(limit_ms: u32) -> Option<i32> {
     }
 }
 
-/// How the child ended, if it has.
+/// How the child ended, if it has. Others that have ended, and have become this process's, are let
+/// go.
 pub(super) fn reap(child: i32) -> Option<ChildExit> {
     let mut status = 0;
-    // SAFETY: the status is valid for writing.
-    let reaped = unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) };
-    if reaped != child {
-        return None;
+    loop {
+        // SAFETY: the status is valid for writing.
+        let reaped = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+        match reaped {
+            reaped if reaped == child => break,
+            0 | -1 => return None,
+            _ => {}
+        }
     }
     match status {
         status if libc::WIFEXITED(status) => Some(ChildExit::Code(libc::WEXITSTATUS(status))),
@@ -190,6 +195,12 @@ pub(super) fn rename(name: &str) {
     let Ok(name) = CString::new(name) else { return };
     // SAFETY: the name is a C string that the system copies.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+/// Has the system make this process the parent of all below it whose own parents have ended.
+pub(super) fn adopt_descendants() {
+    // SAFETY: touches no memory.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
 /// Closes this process's copies of all files but these.

@@ -1,7 +1,9 @@
 //! The guard at work: it hands signals on, waits for the end of its child, and decides how to
 //! report it to the launcher.
 
+use super::descendants::{self, Which};
 use super::finalize;
+use super::image::Image;
 use super::lineage::Lineage;
 use super::segments::Segment;
 use super::standstill::Standstill;
@@ -35,6 +37,11 @@ const RUMOUR_MS: u32 = 100;
 /// How long a child has to end in order when the launcher has gone, before it is killed.
 const GRACE: Duration = Duration::from_secs(3);
 
+/// How long a guard waits after an interrupt of the first process for the others of a job that outlives
+/// it, at most. If they have heard of the interrupt, too, they end within that. If not, they
+/// are there for a second at least after this death.
+const INTERRUPT_SETTLES: Duration = Duration::from_millis(700);
+
 /// The most signals that a guard considers then, so that no timer keeps it for ever.
 const RUMOURS_MAX: usize = 64;
 
@@ -62,6 +69,8 @@ fn judge(end: ChildExit, status: &ChildStatus, is_vital: bool, meant: &HashSet<i
         let is_meant = meant.contains(&libc::SIGINT);
         signal == libc::SIGINT && (is_meant || is_vital) || is_meant && kills_at_second
     };
+    // Its guard alone was interrupted.
+    let is_outlived = !is_vital && !status.others.is_empty();
     let has_died = match end {
         ChildExit::Code(code) if status.ending == Some(Ending::Leaves) => {
             return Reaction::TakeLeave { code };
@@ -69,12 +78,15 @@ fn judge(end: ChildExit, status: &ChildStatus, is_vital: bool, meant: &HashSet<i
         // Elsewhere it is not known yet how the child talks to the launcher. (Hydra was interrupted
         // at 18 moments of the start: all jobs ended at once, with 130.)
         ChildExit::Signal(signal)
-            if is_interrupted(signal) && (status.joined || is_under_hydra()) =>
+            if is_interrupted(signal) && !is_outlived && (status.joined || is_under_hydra()) =>
         {
             return Reaction::TakeLeave { code: INTERRUPTED };
         }
         ChildExit::Code(_) => status.is_amid_job(),
-        ChildExit::Signal(signal) => status.joined && !meant.contains(&signal),
+        ChildExit::Signal(signal) => {
+            let is_meant = meant.contains(&signal) && !(is_outlived && is_interrupted(signal));
+            status.joined && !is_meant
+        }
     };
     if has_died && !is_vital { Reaction::Tolerate } else { Reaction::PassOn }
 }
@@ -89,6 +101,30 @@ fn job_ends_with(status: &ChildStatus, rank: u32) -> bool {
     }
 }
 
+/// Whether none of the others of a job that outlives its root goes on after an interrupt.
+fn ends_by_interrupt(status: &ChildStatus, rank: u32) -> bool {
+    let start = Instant::now();
+    loop {
+        let is_vital = job_ends_with(status, rank);
+        let may_change = !status.others.is_empty() && status.is_vital.is_none();
+        if is_vital || !may_change || start.elapsed() >= INTERRUPT_SETTLES {
+            return is_vital;
+        }
+        std::thread::sleep(INTERRUPT_SETTLES / 10);
+    }
+}
+
+/// What the child has left behind is not wanted any more, or only what cannot go on.
+fn which_to_kill(end: ChildExit, status: &ChildStatus, meant: &HashSet<i32>) -> Which {
+    let is_ended = [libc::SIGINT, libc::SIGTERM].iter().any(|signal| meant.contains(signal));
+    match end {
+        ChildExit::Code(_) if !status.is_amid_job() && !status.has_given_up && !is_ended => {
+            Which::Copies
+        }
+        _ => Which::All,
+    }
+}
+
 /// Watches over the child, one of the launcher's processes, and ends as it does.
 pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify: Testify) -> ! {
     let rank = launched.rank;
@@ -97,6 +133,7 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
     sys::close_all_but(&[0, 1, 2, channel.as_raw_fd(), socket.unwrap_or(-1)]);
     sys::rename("ultra-guard");
     sys::hear_of_parents_end();
+    sys::adopt_descendants();
     let mut watch = Watch::new(child, launched);
     let end = loop {
         let signal = sys::next_signal(LOOK_EVERY_MS);
@@ -118,7 +155,15 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
         thread.spawn(move || testify(&listener, &words)).ok()
     });
     // At once: the others do not stay for long when the job is over.
-    let is_vital = may_have_died && job_ends_with(&status, rank);
+    let is_vital = may_have_died
+        && match meant.contains(&libc::SIGINT) && matches!(end, ChildExit::Signal(_)) {
+            true => ends_by_interrupt(&status, rank),
+            false => job_ends_with(&status, rank),
+        };
+    let left = descendants::kill(which_to_kill(end, &status, &meant));
+    if left > 0 {
+        log(&format!("{process} had started {left} processes that still ran: they are killed"));
+    }
     remove_segments(&status);
     if orphaned.is_some() {
         // No launcher is there to hear how it ended.
@@ -182,7 +227,7 @@ struct Watch {
     meant: HashSet<i32>,
     /// How many interrupts have come while the child listened.
     interrupts: u32,
-    /// The child was stopped for too long and is killed.
+    /// The child was stopped for too long, or has become another program, and is killed.
     given_up: bool,
     /// Since when the launcher has been gone.
     orphaned: Option<Instant>,
@@ -238,6 +283,12 @@ impl Watch {
             self.given_up = true;
             sys::send(self.child, libc::SIGKILL);
             log(&format!("rank {rank} has been stopped for {} s: it is killed", stopped.as_secs()));
+        }
+        let is_replaced = |image: Image| image.is_replaced(self.child as u32);
+        if self.status.image.is_some_and(is_replaced) && !self.given_up {
+            self.given_up = true;
+            sys::send(self.child, libc::SIGKILL);
+            log(&format!("rank {rank} has become another program (exec): it is killed"));
         }
     }
 }

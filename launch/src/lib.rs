@@ -75,6 +75,7 @@ mod request;
 #[cfg(test)]
 mod settings_page;
 mod start;
+mod stdout;
 mod threads;
 #[cfg(feature = "mpi")]
 mod world;

@@ -20,6 +20,7 @@ use std::panic::PanicHookInfo;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use ultramarine_runtime::forked::is_forked;
 
 /// The most bytes that wait to be written.
 const WAITING_BYTES_MAX: usize = 1 << 20;
@@ -185,6 +186,11 @@ impl Log {
 
     /// Queues a line, if there is room for it. Never waits.
     fn write(&self, line: Vec<u8>) {
+        if is_forked() {
+            // Its parent alone has the thread, which may have held the lock.
+            let _ = rustix::io::write(rustix::stdio::stderr(), &line);
+            return;
+        }
         let mut state = self.0.state();
         if state.waiting_bytes + line.len() > WAITING_BYTES_MAX {
             state.dropped += 1;
@@ -207,6 +213,9 @@ impl Log {
     /// Waits until all is written, for at most `within`; not at all if the writing thread has been
     /// stuck for that long. Returns whether all is written.
     fn flush(&self, within: Duration) -> bool {
+        if is_forked() {
+            return true;
+        }
         let is_stuck = |since: Instant| since.elapsed() >= within;
         if self.0.state().writing_since.is_some_and(is_stuck) {
             return false;

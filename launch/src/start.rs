@@ -1,12 +1,13 @@
 //! Starting a job: as one of a launcher's processes, or as threads of this one.
 
-use crate::error::{Error, Result, StartError};
+use crate::error::{Result, StartError};
 use crate::log;
 use crate::main_task::MainTask;
 use crate::options::Options;
 use crate::request;
+use crate::stdout;
 use crate::threads;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -49,8 +50,7 @@ impl Options {
         log::report_panics();
         ultramarine_journal::when_opened(request::let_journals_be_written);
         let result = self.start(main);
-        // Output that is written in part is as wrong as any other wrong result.
-        let written = std::io::stdout().flush().map_err(Error::Output);
+        let written = stdout::flush();
         log::end();
         result.and(written)
     }

@@ -6,10 +6,12 @@ use crate::main_task::MainTask;
 use crate::network;
 use crate::options::Options;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use ultramarine_environment::flags::{LaneKind, PES_MAX};
 use ultramarine_environment::variables;
-use ultramarine_runtime::executor::{BootstrapTraffic, Job, Leave, lead, serve_once_started};
+use ultramarine_runtime::executor::{
+    BootstrapTraffic, Job, Leave, end_because_of, lead, serve_once_started,
+};
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::tcp::{self, TcpEndpoint};
 use ultramarine_runtime::transport::{CONNECTIONS_MIN, Lane, descriptors, memory};
@@ -58,10 +60,15 @@ pub(crate) fn run(options: &Options, main: MainTask<'_>) -> Result<()> {
     let root = jobs.next().expect("there is at least one PE");
     let mut serving = Vec::new();
     let (started, outcomes) = mpsc::channel();
+    let of_root = Arc::new(OnceLock::new());
     for job in jobs {
-        let name = format!("pe{}", job.me.number());
-        let started = started.clone();
-        let serve = || serve_once_started(job, move |outcome| drop(started.send(outcome)));
+        let me = job.me;
+        let name = format!("pe{}", me.number());
+        let (started, of_root) = (started.clone(), of_root.clone());
+        let serve = move || {
+            let started = move |outcome| drop(started.send(outcome));
+            serve_once_started(job, started, |error| end_because_of(of_root.wait(), me, error));
+        };
         let thread = std::thread::Builder::new().name(name).spawn(serve);
         let io = |source| StartError::Io { doing: "starting a PE's thread".to_owned(), source };
         serving.push(thread.map_err(io)?);
@@ -70,7 +77,10 @@ pub(crate) fn run(options: &Options, main: MainTask<'_>) -> Result<()> {
     // The root would wait for `shutdown_grace` for one that is not there. The threads of the others
     // end by themselves, as their root is gone.
     outcomes.into_iter().collect::<Result<(), _>>()?;
-    let (result, parting) = lead(root, |cx| main.start(cx));
+    let (result, parting) = lead(root, |cx| {
+        of_root.get_or_init(|| cx.clone());
+        main.start(cx)
+    });
     if parting.leave == Leave::Orderly {
         // Each PE has told the root what went wrong, or logged it.
         serving.into_iter().for_each(|thread| drop(thread.join()));

@@ -12,7 +12,8 @@
 //!
 //! Beside them: [`mod@array`] (values that need no encoding), [`plain`] (arrays within other
 //! values), [`code`] (names the code of a task), [`addresses`] (where PEs can be called),
-//! [`handshake`] (tells PEs of the job from strangers), [`settings`] (all that a user may set), and
+//! [`handshake`] (tells PEs of the job from strangers), [`forked`] (what becomes of a PE's copies),
+//! [`settings`] (all that a user may set), and
 //! [`error`] (why a task has no value).
 //!
 //! Programs use this crate through `ultramarine`, whose documentation has examples of everything
@@ -25,6 +26,7 @@ pub mod code;
 pub mod detector;
 pub mod error;
 pub mod executor;
+pub mod forked;
 pub mod handshake;
 mod numbered;
 mod os_memory;

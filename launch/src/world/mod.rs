@@ -113,8 +113,14 @@ pub(crate) fn run(
         Some(asked) if root == me => asked.is_ours_now(),
         _ => true,
     });
-    // The others have outvoted a root that is expelled.
-    let is_root = me == parting.root() && !matches!(outcome, Err(JobError::Expelled { .. }));
+    let is_replaced = match &outcome {
+        // The others have outvoted it.
+        Err(JobError::Expelled { .. }) => true,
+        // They are about to hear of it.
+        Err(error) => error.is_of_own_lane() && outlives_root && !parting.is_alone(),
+        Ok(_) => false,
+    };
+    let is_root = me == parting.root() && !is_replaced;
     let result = match outcome {
         Ok(returned) => returned.unwrap_or(Ok(())),
         Err(error) => Err(error.into()),
@@ -143,6 +149,9 @@ pub(crate) fn run(
         mpi.abort();
     }
     tracing::info!("{me} ends without finalising MPI");
+    if result.is_err() {
+        child.gives_up();
+    }
     child.leaves();
     mpi.abandon();
     if finalises {

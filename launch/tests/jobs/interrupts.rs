@@ -171,6 +171,26 @@ fn the_second_interrupt_ends_the_job() {
     assert!(!output.contains("all is well"), "{output}");
 }
 
+/// It is no end of the job, if that outlives its first process, and only that hears of it.
+#[test]
+fn an_interrupt_of_the_first_guard_alone_is_a_death() {
+    let Some(mut job) = Running::launched("outlive_the_root") else { return };
+    let guard = job.says("begun").parse().expect("a number");
+    kill_process(Pid::from_raw(guard).expect("there is one"), Signal::INT).expect("it runs");
+    let (status, output) = job.end();
+    assert!(status.success() && output.contains("all is well"), "{status}: {output}");
+}
+
+#[test]
+fn an_interrupt_ends_a_job_that_outlives_its_root() {
+    let Some(mut job) = Running::launched("outlive_the_root") else { return };
+    job.says("begun");
+    job.interrupt();
+    let (status, output) = job.end();
+    assert!(!output.contains("all is well"), "{status}: {output}");
+    assert!(!status.success() || is_of_hydra(&output), "{status}: {output}");
+}
+
 #[test]
 fn a_single_process_is_interrupted_as_a_job_is() {
     let mut job = Running::alone("work");
@@ -226,6 +246,26 @@ mod programs {
         });
         // The others of the job.
         result.expect("they hear of no error");
+    }
+
+    #[test]
+    #[ignore = "runs as a job"]
+    fn outlive_the_root() {
+        let result = Options::default().run_restartable(async |cx| {
+            for pe in 1..cx.pes() {
+                if !cx.is_dead(Pe::new(pe)) {
+                    cx.spawn_at(Pe::new(pe), nap, ()).await?;
+                }
+            }
+            if cx.attempt() == 1 {
+                say("begun", &parent_id().to_string());
+                cx.sleep(2 * PATIENCE).await;
+            }
+            cx.agree_to_end().await;
+            println!("all is well");
+            Ok(())
+        });
+        result.unwrap_or_else(|error| println!("{error}"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! files of its process, and `loads.rs` has thousands of threads.
 
 mod blocked;
+mod broken_lanes;
 mod cluster;
 #[path = "../common/mod.rs"]
 mod common;
@@ -16,6 +17,7 @@ mod endings;
 mod interrupts;
 mod journals;
 mod latency;
+mod oddities;
 mod output;
 mod progress;
 mod strangers;

@@ -3,31 +3,22 @@
 #![cfg(feature = "mpi")]
 
 use crate::common::launcher::launched_with;
+use crate::common::ports::{self, PORTS};
 use rustix::process::{Signal, getpid, kill_process};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine::{Options, TaskError};
 use ultramarine_runtime::handshake::{CHALLENGE_BYTES, Handshake, JobKey, Purpose, SEAL_BYTES};
 use ultramarine_testkit::program;
 
-/// The first and the last of the ports that a job may use.
-const PORTS: &str = "ULTRAMARINE_PORTS";
-
 #[test]
 fn strangers_have_no_effect_before_a_death_and_after_it() {
     for lane in ["mpi", "tcp"] {
-        let first = loop {
-            let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there are ports");
-            let first = free.local_addr().expect("it has one").port();
-            if first < u16::MAX - 60 {
-                break first;
-            }
-        };
-        let ports = format!("{first}-{}", first + 60);
+        let ports = ports::some();
         let variables = [(PORTS, OsStr::new(&ports))];
         let Some(output) = launched_with(4, program!("be_called_by_strangers"), lane, &variables)
         else {
@@ -37,26 +28,6 @@ fn strangers_have_no_effect_before_a_death_and_after_it() {
         let err = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && out.contains("all is well"), "{lane}: {out}\n{err}");
     }
-}
-
-/// The ports of the job that this process listens on. (A socket may be listed twice, if others come
-/// and go meanwhile.)
-fn own_ports() -> BTreeSet<u16> {
-    let range = std::env::var(PORTS).expect("the test says which");
-    let (first, last) = range.split_once('-').expect("two");
-    let range = first.parse::<u16>().expect("a port")..=last.parse().expect("a port");
-    let files = std::fs::read_dir("/proc/self/fd").expect("on Linux");
-    let files = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
-    let files: BTreeSet<_> = files.map(|file| file.to_string_lossy().into_owned()).collect();
-    let sockets = std::fs::read_to_string("/proc/net/tcp").expect("on Linux");
-    let port = |line: &str| {
-        let fields: Vec<_> = line.split_whitespace().collect();
-        // Number, own address, the other's, state (10: it listens), six more, the file.
-        let is_ours = files.contains(&format!("socket:[{}]", fields.get(9)?)) && fields[3] == "0A";
-        let port = u16::from_str_radix(fields[1].rsplit(':').next()?, 16).ok()?;
-        (is_ours && range.contains(&port)).then_some(port)
-    };
-    sockets.lines().filter_map(port).collect()
 }
 
 /// Connects to a port, sends this, and keeps the connection open.
@@ -111,7 +82,7 @@ mod programs {
         let job = Options::default().run(async |cx| {
             let mut lines = Vec::new();
             for pe in (0..cx.pes()).map(Pe::new) {
-                let ports = cx.spawn_at(pe, async |_, ()| own_ports(), ()).await?;
+                let ports = cx.spawn_at(pe, async |_, ()| ports::own().into_values().collect::<BTreeSet<_>>(), ()).await?;
                 assert_eq!(ports.len(), 2, "{pe}");
                 let calls = ports.into_iter().map(|port| annoy(pe, port));
                 let (open, challenged): (Vec<_>, Vec<_>) = calls.unzip();

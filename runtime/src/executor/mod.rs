@@ -32,7 +32,7 @@ pub use api::context::{Context, Demand};
 pub use api::deaths::DeathStream;
 pub use api::fork::Fork;
 pub use api::mailbox::Mailbox;
-pub use api::run::{BoxedMain, lead, serve, serve_once_started, take_part};
+pub use api::run::{BoxedMain, end_because_of, lead, serve, serve_once_started, take_part};
 pub use api::sleep::Elapsed;
 pub use api::values::{Placement, Remote, Shared};
 pub use engine::failure::JobError;

@@ -161,16 +161,31 @@ pub fn serve(job: Job) -> (Result<(), JobError>, Parting) {
 }
 
 /// As [`serve`], for one of several PEs of a process: says first whether the PE has started, so
-/// that no other waits for one that has not. The root is told what goes wrong later.
-pub fn serve_once_started(job: Job, started: impl FnOnce(Result<(), JobError>)) {
+/// that no other waits for one that has not; and in the end why it could not go on, if that was so.
+pub fn serve_once_started(
+    job: Job,
+    started: impl FnOnce(Result<(), JobError>),
+    failed: impl FnOnce(&JobError),
+) {
     // The thread that drives it is the last that can be missing.
     match Processor::start(job, None).and_then(|pe| pe.start_driver().map(|()| pe)) {
         Err(error) => started(Err(error)),
         Ok(pe) => {
             started(Ok(()));
-            let (_, leave) = pe.wait_for_end();
+            let (failure, leave) = pe.wait_for_end();
             drop(pe.parting(leave));
+            if let Some(error) = &failure {
+                failed(error);
+            }
         }
+    }
+}
+
+/// Ends the job of this context, which is the root's, since another PE of the process cannot go on:
+/// without a failure detector the root may not hear of that in another way.
+pub fn end_because_of(cx: &Context, pe: Pe, error: &JobError) {
+    if !cx.pe.is_ending() {
+        cx.pe.fail(JobError::Elsewhere { pe, reason: error.to_string() });
     }
 }
 

@@ -90,8 +90,17 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// Whether this PE leaves without telling the others, since they would not listen.
+    /// Whether this PE leaves without telling the others: they would not listen, or it cannot reach
+    /// them. To them it is as one that has died.
     pub(crate) fn leaves_silently(&self) -> bool {
         matches!(self, JobError::Expelled { .. } | JobError::RootLost { .. })
+            || self.is_of_own_lane()
+    }
+
+    /// Whether its own lane has failed, and so will each further turn. (What another PE of the same
+    /// process does is no failure of the lane.)
+    pub fn is_of_own_lane(&self) -> bool {
+        let JobError::Link { source: LinkError::Lane(error), .. } = self else { return false };
+        !matches!(error, LaneError::HasLeft(_) | LaneError::NoSuchPe(_))
     }
 }

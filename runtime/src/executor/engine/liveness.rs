@@ -200,6 +200,11 @@ impl Liveness {
         self.detector.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether there is a detector: else all PEs are threads of one process.
+    pub(crate) fn has_detector(&self) -> bool {
+        self.detector().is_some()
+    }
+
     /// Has the detector check a PE. Returns whether there is a detector.
     pub(crate) fn suspect(&self, pe: Pe) -> bool {
         let detector = self.detector();

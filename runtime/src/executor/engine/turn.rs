@@ -321,9 +321,9 @@ impl<S: EngineSite> Engine<S> {
         let (reason, root) = (error.to_string(), pe.liveness().root());
         if self.state.me != root && !error.leaves_silently() {
             self.state.send_queue.push(root, Message::Failed { reason });
-            // If the connection to the root is what broke, the root's own detector will notice.
-            let _ = self.send_queued(pe, now);
         }
+        // The turn has not come to that. If the lane itself is what broke, others will notice.
+        let _ = self.send_queued(pe, now);
     }
 
     /// Takes the results that have arrived, in exchange for an empty list.

@@ -26,6 +26,10 @@ const RESTING_INTERVAL_MAX: Duration = Duration::from_millis(2);
 /// How long the driver sleeps when nothing is due and the lane will wake it.
 const LONG_SLEEP: Duration = Duration::from_secs(1);
 
+/// How long a job inside one process waits for its PEs once one of them has failed, which may answer
+/// nothing any more.
+const FAILED_GRACE: Duration = Duration::from_millis(500);
+
 /// The longest pause of a PE that leaves, on a lane that wakes it when something arrives.
 const LEAVING_INTERVAL_MAX: Duration = Duration::from_millis(50);
 
@@ -150,8 +154,14 @@ impl Processor {
 
     /// Leaves the job, unless another driver does.
     fn leave(self: &Arc<Self>, generation: u64) -> Option<Leave> {
-        let deadline = Instant::now() + self.settings.shutdown_grace;
-        let ends_the_job = self.is_root() && !self.leaves_silently();
+        // Without a detector, only the root can tell the others that it has failed.
+        let is_inside = !self.liveness.has_detector();
+        let leaves_silently = || self.leaves_silently() && !(is_inside && self.is_root());
+        let has_failed = self.has_failed();
+        let grace = self.settings.shutdown_grace;
+        let grace = if has_failed && is_inside { grace.min(FAILED_GRACE) } else { grace };
+        let deadline = Instant::now() + grace;
+        let ends_the_job = self.is_root() && !leaves_silently();
         if let (true, Some(engine)) = (ends_the_job, &mut *self.engine()) {
             engine.end(self);
         }
@@ -161,7 +171,7 @@ impl Processor {
             if !self.driver.is_current(generation) {
                 return None;
             }
-            if self.leaves_silently() {
+            if leaves_silently() {
                 break Leave::AfterFailures;
             }
             let turn = self.turn();
@@ -179,7 +189,8 @@ impl Processor {
             }
             interval = if turn.something_happened { POLL_INTERVAL_MIN } else { interval * 2 };
             let due = turn.due.map_or(interval, |due| due.saturating_sub(self.started.elapsed()));
-            let sleeper = self.sleeper().filter(|sleeper| sleeper.wakes_on_traffic());
+            // A lane that has failed lets no thread sleep.
+            let sleeper = self.sleeper().filter(|lane| !has_failed && lane.wakes_on_traffic());
             // Thousands of PEs in one process would take all its cores with polling.
             let longest = sleeper.as_ref().map_or(RESTING_INTERVAL_MAX, |_| LEAVING_INTERVAL_MAX);
             interval = interval.min(longest);

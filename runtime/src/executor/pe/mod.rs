@@ -13,9 +13,10 @@
 //! | `packer` | stolen tasks that take long to pack |
 //! | `driver`, `drive` | which thread drives the PE, and its loop |
 //! | `agreement` | whether the others agree that the job ends here |
-//! | `leave` | how a PE leaves the job |
+//! | `leave`, `close` | how a PE leaves the job, and what is left of it |
 
 pub(crate) mod agreement;
+mod close;
 pub(crate) mod deferred;
 pub(crate) mod drive;
 pub(crate) mod driver;

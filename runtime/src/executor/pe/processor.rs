@@ -3,7 +3,6 @@
 use super::agreement::Agreement;
 use super::driver::Driver;
 use crate::code::Name;
-use crate::error::TaskError;
 use crate::executor::engine::failure::JobError;
 use crate::executor::engine::host::Results;
 use crate::executor::engine::liveness::{DetectorSetup, Liveness};
@@ -22,6 +21,7 @@ use crate::executor::schedule::threads::workers;
 use crate::executor::schedule::timers::Timers;
 use crate::executor::task::cancel::{Cancelled, register_pe};
 use crate::executor::task::start::{Start, Waiting};
+use crate::forked::TakesPart;
 use crate::protocol::{Fish, Node, ProtocolSettings, Radii, Statistics, Upkeep};
 use crate::settings::Settings;
 use crate::transport::{Lane, Port, Sleeper};
@@ -147,7 +147,7 @@ pub(crate) struct Processor {
     random: Mutex<Xoshiro256PlusPlus>,
     /// The workers. `None` once the PE has left, so that they end even if a forgotten future still
     /// holds the PE.
-    rayon: Mutex<Option<rayon::ThreadPool>>,
+    pub(super) rayon: Mutex<Option<rayon::ThreadPool>>,
     /// The lane's; it goes with the lane.
     sleeper: Mutex<Weak<dyn Sleeper>>,
     /// What must not wait for a worker.
@@ -174,8 +174,10 @@ pub(crate) struct Processor {
     /// Set once: no more tasks are started.
     ending: AtomicBool,
     /// Set once: nothing is queued any more.
-    is_closed: AtomicBool,
+    pub(super) is_closed: AtomicBool,
     failure: Mutex<Option<JobError>>,
+    /// `None` once the PE has left.
+    pub(super) takes_part: Mutex<Option<TakesPart>>,
 }
 
 impl Processor {
@@ -255,6 +257,7 @@ impl Processor {
             ending: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             failure: Mutex::new(None),
+            takes_part: Mutex::new(Some(TakesPart::begin())),
         });
         let weak: Weak<Processor> = Arc::downgrade(&pe);
         pe.slot.store(register_pe(weak), Ordering::Relaxed);
@@ -318,14 +321,20 @@ impl Processor {
         statistics
     }
 
+    /// This PE cannot go on. The first reason counts; each turn until it has left may find another.
     pub(crate) fn fail(&self, error: JobError) {
         let said = error.to_string();
         let is_roots_loss = matches!(error, JobError::RootLost { .. });
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = failure.is_none();
+        failure.get_or_insert(error);
+        drop(failure);
         self.start_ending();
         self.nudge();
         // Logged last, since the end does not depend on the log.
-        if is_roots_loss {
+        if !is_first {
+            tracing::debug!(pe = self.me.number(), "{said}");
+        } else if is_roots_loss {
             // All PEs say so at the same time, and the program gets the error.
             tracing::info!(pe = self.me.number(), "{said}");
         } else {
@@ -380,6 +389,11 @@ impl Processor {
         }
     }
 
+    /// Whether this PE cannot go on.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// Whether this PE leaves without telling the others.
     pub(crate) fn leaves_silently(&self) -> bool {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -394,45 +408,6 @@ impl Processor {
     /// The error for which this PE cannot go on, if there is one.
     pub(crate) fn take_failure(&self) -> Option<JobError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Ends the tasks that were left for a turn, of which there is none any more.
-    pub(crate) fn end_outbox(&self) {
-        while let Some(outgoing) = self.outbox.pop() {
-            match outgoing {
-                Outgoing::Task(_, task) | Outgoing::Ask(_, task) | Outgoing::Stolen(_, task) => {
-                    task.future.fill(Err(TaskError::ShuttingDown));
-                }
-                Outgoing::Message(..) | Outgoing::Cancel(_) | Outgoing::Tell(..) => {}
-            }
-        }
-    }
-
-    /// Ends or drops everything that waits, and then the workers.
-    pub(crate) fn close(&self) {
-        self.mpi_gate.seal();
-        let engine = self.engine().take();
-        if let Some(link) = engine.as_ref().map(Engine::link_counters) {
-            tracing::debug!(pe = self.me.number(), ?link, "the port is closed");
-            if link.corrupt > 0 {
-                tracing::warn!(pe = self.me.number(), "{} damaged frames came", link.corrupt);
-            }
-        }
-        self.end_outbox();
-        let futures = engine.into_iter().flat_map(Engine::into_futures);
-        futures.for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
-        self.guests.clear();
-        self.queues.clear();
-        self.standby.close();
-        self.timers.clear();
-        self.queues.clear();
-        self.store.forget(|_| true);
-        self.values.clear();
-        self.is_closed.store(true, Ordering::SeqCst);
-        // A thread that leaves more from now on ends it itself.
-        self.end_outbox();
-        let workers = self.rayon.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(workers);
     }
 }
 

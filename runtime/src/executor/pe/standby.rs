@@ -10,6 +10,7 @@ use crate::executor::schedule::standby::urgently;
 use crate::executor::schedule::threads::STACK_BYTES;
 use crate::executor::task::caught::discard_with;
 use crate::executor::task::start::{Effort, Packed, Start};
+use crate::forked::end_if_forked;
 use async_task::Runnable;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -132,6 +133,7 @@ impl Processor {
             } else {
                 break;
             }
+            end_if_forked();
         }
     }
 }

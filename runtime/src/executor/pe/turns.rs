@@ -7,6 +7,7 @@ use crate::array::Array;
 use crate::executor::engine::host::Results;
 use crate::executor::engine::turn::{Engine, Turn};
 use crate::executor::task::start::Effort;
+use crate::forked::end_if_forked;
 use crate::protocol::Need;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -95,6 +96,7 @@ impl Processor {
 
     /// Makes the lane's MPI calls, if it has any and no other thread is at it.
     fn pump(&self) -> bool {
+        end_if_forked();
         self.mpi_gate.pass(|| caller(self))
     }
 
@@ -105,6 +107,7 @@ impl Processor {
         mut guard: MutexGuard<'_, Option<Engine<Processor>>>,
         effort: Effort,
     ) -> (Turn, Results, Vec<Array>) {
+        end_if_forked();
         let Some(engine) = &mut *guard else { return Default::default() };
         let need = self.need();
         self.mpi_gate.clear_moved();

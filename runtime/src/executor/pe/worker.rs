@@ -17,6 +17,7 @@ use crate::executor::task::activity::enter_function;
 use crate::executor::task::caught::discard_with;
 use crate::executor::task::future::not_stopping;
 use crate::executor::task::travel::not_travelling;
+use crate::forked::end_if_forked;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -197,6 +198,7 @@ fn run(pe: &Arc<Processor>, work: Work<Task>) {
         Work::Resume(Ready::Task(runnable)) => drop(runnable.run()),
         Work::Resume(Ready::Main) => pe.run_announced_main(),
     });
+    end_if_forked();
 }
 
 /// The kind of the calling thread, on its way into MPI.

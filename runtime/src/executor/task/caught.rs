@@ -4,6 +4,7 @@
 //! payload of another panic. The owner of such a value drops it with these functions. So the task's
 //! future still ends, and the PE goes on.
 
+use crate::forked::end_if_forked;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,6 +19,7 @@ pub(crate) fn caught<T>(code: impl FnOnce() -> T) -> Result<T, String> {
 #[cold]
 #[inline(never)] // As below: there are hundreds of callers.
 fn into_message(payload: Box<dyn Any + Send>) -> String {
+    end_if_forked();
     let message = message(payload.as_ref());
     discard(payload);
     message

@@ -1,0 +1,91 @@
+//! What the child has started, and what that has started in turn: it ends with the child.
+//!
+//! The system gives the guard each process below it whose own parent has ended (it is their
+//! *subreaper*). So when the child has ended, what it has started is the guard's, and when that is
+//! killed, so is what that has started.
+//!
+//! - A child that has died, or has left a job that goes on, or that a user has ended: all are killed.
+//!   Another process may run the same task again, with the same programs.
+//! - A child that has ended in order may have started something that is to stay, and the launcher
+//!   waits for that, if it writes to the same output. Only copies of the child are killed, which a
+//!   task has made by `fork` and has left behind: they wait for threads that they do not have.
+
+use super::sys;
+use std::collections::HashSet;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long processes may take to end that were killed.
+const PATIENCE: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// What the system sets in a process that was forked and has not started another program.
+const FORKED_NO_EXEC: u64 = 0x40;
+
+/// Which of them to kill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    All,
+    Copies,
+}
+
+/// A process whose parent is this one.
+#[derive(Debug, PartialEq, Eq)]
+struct Own {
+    process: i32,
+    is_copy: bool,
+}
+
+impl Own {
+    /// From a line such as `7 (a name) S 3 …`; the name may have anything in it.
+    fn read(line: &str, parent: u32) -> Option<Self> {
+        let (process, rest) = line.split_once(' ')?;
+        let fields: Vec<_> = rest.rsplit_once(')')?.1.split_whitespace().collect();
+        let flags: u64 = fields.get(6)?.parse().ok()?;
+        let is_own = fields[0] != "Z" && fields[1].parse() == Ok(parent);
+        let process = process.parse().ok()?;
+        is_own.then_some(Own { process, is_copy: flags & FORKED_NO_EXEC != 0 })
+    }
+}
+
+/// All processes whose parent is this one, and that have not ended.
+fn own() -> Vec<Own> {
+    let parent = std::process::id();
+    let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let stat = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("stat")).ok();
+    all.filter_map(|entry| Own::read(&stat(entry.ok()?)?, parent)).collect()
+}
+
+/// Kills what the child has left, which has ended itself. Returns how many processes that were.
+pub(super) fn kill(which: Which) -> usize {
+    let (mut killed, start) = (HashSet::new(), Instant::now());
+    while start.elapsed() < PATIENCE {
+        let mut left = own();
+        left.retain(|own| which == Which::All || own.is_copy);
+        if left.is_empty() {
+            break;
+        }
+        for Own { process, .. } in left {
+            if killed.insert(process) {
+                sys::send(process, libc::SIGKILL);
+            }
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    killed.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_read_with_its_flags() {
+        let line = "17 (a) b) S 3 17 17 0 -1 4194368 100 0 0 0 1 2 0 0 20 0 1 0 100 1000 10";
+        assert_eq!(Own::read(line, 3), Some(Own { process: 17, is_copy: true }));
+        assert_eq!(Own::read(line, 4), None);
+        let of_exec = line.replace("4194368", "4194304");
+        assert_eq!(Own::read(&of_exec, 3), Some(Own { process: 17, is_copy: false }));
+        assert_eq!(Own::read(&line.replace(" S ", " Z "), 3), None);
+    }
+}

@@ -1,0 +1,152 @@
+//! Jobs in which a library closes files that are not its own: what the TCP lane of a PE waits for its
+//! connections with. Each program below is a test that only these start, alone or under a launcher.
+
+use crate::common::launcher::launched_with;
+use crate::common::ports::{self, PORTS};
+use std::ffi::OsStr;
+use std::process::Command;
+use std::time::Duration;
+use ultramarine::prelude::*;
+use ultramarine::{LaneKind, Options};
+use ultramarine_testkit::{Ended, program, run, scrub};
+
+/// How long a PE waits at the end for others that do not answer: longer than a test may last.
+const GRACE: (&str, &str) = ("ULTRAMARINE_SHUTDOWN_GRACE", "5min");
+
+/// What the PE says whose lane has failed.
+const SAID: &str = "cannot go on: asking for the TCP lane's events";
+
+/// Runs a program under the launcher. `None` where no launcher belongs to this build.
+#[cfg(feature = "mpi")]
+fn launched(program: &str) -> Option<Ended> {
+    let ports = ports::some();
+    let variables = [(PORTS, OsStr::new(&ports)), (GRACE.0, OsStr::new(GRACE.1))];
+    Some(launched_with(3, program!(program), "tcp", &variables)?.into())
+}
+
+/// The PE has said it once.
+fn says_it_once(ended: &Ended) {
+    assert_eq!(ended.err.matches(SAID).count(), 1, "{}", ended.err);
+}
+
+#[test]
+#[cfg(feature = "mpi")]
+fn a_pe_whose_lane_fails_says_it_once_and_leaves() {
+    let Some(ended) = launched("break_the_lane_of_one") else { return };
+    ended.is_well();
+    says_it_once(&ended);
+}
+
+#[test]
+#[cfg(feature = "mpi")]
+fn a_job_outlives_a_root_whose_lane_fails() {
+    let Some(ended) = launched("break_the_lane_of_the_root") else { return };
+    ended.is_well();
+    says_it_once(&ended);
+}
+
+#[test]
+#[cfg(feature = "mpi")]
+fn a_job_ends_with_a_root_whose_lane_fails() {
+    let Some(ended) = launched("break_the_lane_of_the_only_root") else { return };
+    ended.fails_with(SAID);
+}
+
+#[test]
+fn a_job_inside_one_process_ends_when_a_lane_fails() {
+    for number in ["0", "2"] {
+        let words = program!("break_a_lane_inside");
+        let mut command = Command::new(&words[0]);
+        scrub(command.args(&words[1..]));
+        command.env(PORTS, "1-65535").env(GRACE.0, GRACE.1).env(NUMBER, number);
+        let ended = run(&mut command);
+        ended.fails_with(&format!("PE {number} {SAID}"));
+        // The PE says it, and then the root or the program.
+        assert!(ended.err.matches(SAID).count() <= 3, "{}", ended.err);
+    }
+}
+
+/// The variable that says which PE's lane is broken.
+const NUMBER: &str = "BROKEN_LANES_NUMBER";
+
+/// Has the lane of the PE wait for nothing from now on: the one that was made after so many others
+/// of this process. (Its files are not closed but others, or the standard library would end the
+/// process when it closes them itself.)
+fn break_lane(number: usize) {
+    let listener = *ports::own().keys().nth(number).expect("it listens");
+    let target = format!("tfd:{listener:>9} ");
+    let nothing = std::fs::File::open("/dev/null").expect("it is there");
+    for file in std::fs::read_dir("/proc/self/fdinfo").expect("on Linux") {
+        let file = file.expect("it can be read");
+        let info = std::fs::read_to_string(file.path()).unwrap_or_default();
+        if info.contains(&target) {
+            let broken = file.file_name().to_str().and_then(|name| name.parse().ok());
+            // SAFETY: touches no memory. What the lane does with the file then is what is tested.
+            unsafe {
+                libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&nothing), broken.expect("a number"))
+            };
+        }
+    }
+}
+
+/// The programs, as tests that are run as jobs only.
+mod programs {
+    use super::*;
+
+    /// Squares of numbers, some of which are computed where the lane is broken.
+    async fn compute(cx: &Context, broken: Pe) -> ultramarine::Result<()> {
+        let cx = cx.supervised();
+        let square = |n: u64| {
+            std::thread::sleep(Duration::from_millis(2));
+            n * n
+        };
+        let squares = par_map(&cx, square, 0..200);
+        let first = cx.attempt() == 1;
+        let break_here = async |cx: Context, (broken, first): (Pe, bool)| {
+            if first && cx.pe() == broken {
+                break_lane(0);
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        };
+        cx.spawn_at(broken, break_here, (broken, first)).await?;
+        assert!(squares.await?.into_iter().eq((0..200).map(|n| n * n)));
+        cx.agree_to_end().await;
+        println!("all is well");
+        Ok(())
+    }
+
+    #[test]
+    #[ignore = "runs as a job"]
+    fn break_the_lane_of_one() {
+        let job = Options::default().run(async |cx| compute(&cx, Pe::new(1)).await);
+        job.expect("the job ends well");
+    }
+
+    #[test]
+    #[ignore = "runs as a job"]
+    fn break_the_lane_of_the_root() {
+        let job = Options::default().run_restartable(async |cx| compute(&cx, Pe::ROOT).await);
+        job.expect("the job ends well");
+    }
+
+    #[test]
+    #[ignore = "runs as a job"]
+    fn break_the_lane_of_the_only_root() {
+        let job = Options::default().run(async |cx| compute(&cx, Pe::ROOT).await);
+        job.expect("the others hear of no error");
+    }
+
+    #[test]
+    #[ignore = "runs as a job"]
+    fn break_a_lane_inside() {
+        let options = Options::default().pes(3).threads(1).lane(LaneKind::Tcp);
+        let number: u32 = std::env::var(NUMBER).expect("the test says which").parse().unwrap();
+        let job = options.run(async move |cx| {
+            let break_it = async |_: Context, number: u32| break_lane(number as usize);
+            cx.spawn_at(Pe::new(number), break_it, number).await?;
+            cx.sleep(Duration::from_hours(1)).await;
+            Ok(())
+        });
+        job.expect("it does not end well");
+    }
+}

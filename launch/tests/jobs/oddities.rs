@@ -1,0 +1,188 @@
+//! Programs that do what no one expects of a task: they keep standard output to themselves, fork,
+//! become other programs, or start some and forget them. Each program below is a test that only these
+//! start, alone or under a launcher.
+#![cfg(feature = "mpi")]
+
+use crate::common::launcher::launched_with;
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::process::Command;
+use std::time::Duration;
+use ultramarine::Options;
+use ultramarine::prelude::*;
+use ultramarine_testkit::{Ended, alone, eventually, marked, program, run};
+
+/// The variable by which a test knows all that its job starts.
+const MARK: &str = "ODDITIES_MARK";
+
+/// How a program ends under the launcher, with what it has started. `None` where there is no
+/// launcher.
+fn launched(program: &str) -> Option<Ended> {
+    let mark = mark(program);
+    let ended: Ended =
+        launched_with(3, program!(program), "tcp", &[(MARK, OsStr::new(&mark))])?.into();
+    eventually("all that was started has ended", || marked(MARK, &mark).is_empty());
+    Some(ended)
+}
+
+fn mark(program: &str) -> String {
+    format!("{}-{program}", std::process::id())
+}
+
+#[test]
+fn who_keeps_standard_output_does_not_keep_the_job() {
+    let words = program!("keep_standard_output");
+    let mut command = alone(&words[0], "");
+    command.args(&words[1..]).env("ULTRAMARINE_PES", "2");
+    let alone = run(&mut command);
+    for ended in launched("keep_standard_output").into_iter().chain([alone]) {
+        ended.is_well();
+        assert!(ended.err.contains("holds standard output"), "{}", ended.err);
+    }
+}
+
+#[test]
+fn a_forked_child_is_no_second_pe() {
+    let Some(ended) = launched("fork_and_come_back") else { return };
+    ended.is_well();
+    let said = "the child has come back from the task: it ends here";
+    assert_eq!(ended.err.matches(said).count(), 3 * 3, "{}", ended.err);
+}
+
+#[test]
+fn a_process_that_becomes_another_program_is_killed() {
+    let Some(ended) = launched("become_another_program") else { return };
+    ended.is_well();
+    assert!(ended.err.contains("rank 1 has become another program (exec)"), "{}", ended.err);
+}
+
+#[test]
+fn what_a_process_has_started_ends_with_it() {
+    let Some(ended) = launched("start_others_and_die") else { return };
+    ended.is_well();
+    assert!(ended.err.contains("processes that still ran: they are killed"), "{}", ended.err);
+}
+
+/// The programs, as tests that are run as jobs only.
+mod programs {
+    use super::*;
+
+    fn run<T>(main: impl FnOnce(Context) -> T)
+    where
+        T: Future<Output = ultramarine::Result<()>> + Send + 'static,
+    {
+        Options::default().run(main).expect("the job ends well");
+    }
+
+    #[test]
+    #[ignore = "runs as a job"]
+    fn keep_standard_output() {
+        run(async |cx| {
+            println!("all is well");
+            let keep = async |_: Context, ()| {
+                let (kept, is_kept) = std::sync::mpsc::channel();
+                std::thread::spawn(move || {
+                    let mut stdout = std::io::stdout().lock();
+                    let _ = stdout.flush();
+                    kept.send(()).expect("the task waits");
+                    std::thread::sleep(Duration::from_hours(1));
+                    drop(stdout);
+                });
+                is_kept.recv().expect("it does not panic");
+            };
+            for pe in (0..cx.pes()).map(Pe::new) {
+                // Two PEs may be of one process.
+                if pe == Pe::ROOT || std::env::var_os("ULTRAMARINE_PES").is_none() {
+                    cx.spawn_at(pe, keep, ()).await?;
+                }
+            }
+            Ok(())
+        });
+        // What runs these programs would say at their end how they have ended.
+        std::process::exit(0);
+    }
+
+    /// How the child of a fork ends which does this.
+    fn fork(act: fn()) -> i32 {
+        let mut status = 0;
+        // SAFETY: what the child does then is what is tested; the status is valid for writing.
+        unsafe {
+            match libc::fork() {
+                0 => {
+                    act();
+                    -1
+                }
+                child => {
+                    assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+                    libc::WEXITSTATUS(status)
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "runs as a job"]
+    fn fork_and_come_back() {
+        run(async |cx| {
+            let come_back = async |_: Context, ()| fork(|| {});
+            let panic = async |_: Context, ()| fork(|| panic!("the child does"));
+            let wait = async |cx: Context, ()| {
+                let ended = fork(|| {});
+                if ended == -1 {
+                    cx.sleep(Duration::from_hours(1)).await;
+                }
+                ended
+            };
+            for pe in (0..cx.pes()).map(Pe::new) {
+                assert_eq!(cx.spawn_at(pe, come_back, ()).await?, 1);
+                assert_eq!(cx.spawn_at(pe, panic, ()).await?, 1);
+                assert_eq!(cx.spawn_at(pe, wait, ()).await?, 1);
+            }
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs as a job"]
+    fn become_another_program() {
+        run(async |cx| {
+            let exec = async |_: Context, ()| {
+                let mut sleep = Command::new("sleep");
+                let error = std::os::unix::process::CommandExt::exec(sleep.arg("1000"));
+                error.to_string()
+            };
+            let lost = cx.spawn_at(Pe::new(1), exec, ()).await;
+            assert!(matches!(lost, Err(TaskError::Lost { .. })), "{lost:?}");
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs as a job"]
+    fn start_others_and_die() {
+        run(async |cx| {
+            let start = async |_: Context, ()| {
+                // One of its own, and one whose parent ends at once.
+                Command::new("sleep").arg("1000").spawn().expect("it is there");
+                let script = "sh -c 'setsid sleep 1000 & exec sleep 1000' &";
+                Command::new("sh").args(["-c", script]).status().expect("it is there");
+                std::thread::sleep(Duration::from_millis(300));
+                ultramarine_testkit::kill(std::process::id() as i32);
+                std::thread::sleep(Duration::from_hours(1));
+            };
+            let lost = cx.spawn_at(Pe::new(1), start, ()).await;
+            assert_eq!(lost, Err(TaskError::Lost { pe: Pe::new(1) }));
+            // They end with their process, and not with the job.
+            let mark = std::env::var(MARK).expect("the test says which");
+            let is_sleep = |process: &i32| {
+                let name = std::fs::read_to_string(format!("/proc/{process}/comm"));
+                name.is_ok_and(|name| name.trim() == "sleep")
+            };
+            eventually("they end", || !marked(MARK, &mark).iter().any(is_sleep));
+            println!("all is well");
+            Ok(())
+        });
+    }
+}
