@@ -20,6 +20,7 @@ foreign! {
     SLURM_STEP_ID, "the step of the allocation that this process is in";
     SLURM_STEP_NUM_TASKS, "the processes of that step";
     SLURM_PROCID, "which of these this one is";
+    SLURM_STEP_TASKS_PER_NODE, "the processes of each of its nodes";
     SLURM_CPUS_ON_NODE, "the CPUs of this host that the step has";
     PMI_SIZE, "the processes that a launcher of MPICH's kin has started";
     PMI_RANK, "which of these this one is";
@@ -35,6 +36,9 @@ foreign! {
     I_MPI_HYDRA_BOOTSTRAP_EXEC, "the same, of Intel MPI";
     OMPI_COMM_WORLD_SIZE, "the processes that Open MPI's mpiexec has started";
     OMPI_COMM_WORLD_RANK, "which of these this one is";
+    OMPI_COMM_WORLD_LOCAL_SIZE, "those of this host";
+    MPI_LOCALNRANKS, "those of this host that hydra has started";
+    UCX_TLS, "what UCX may use to send messages";
     OMPI_ALLOW_RUN_AS_ROOT, "that mpiexec may work for root";
     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM, "it really may";
     LSB_JOBID, "a job of LSF";
@@ -87,12 +91,44 @@ pub fn launched(variable: impl Fn(&str) -> Option<String>) -> Option<Launched> {
     })
 }
 
+/// How many processes of the job are on this host, as the launcher says; if it says nothing, all.
+/// Between hosts that have different numbers of them, the greatest number.
+pub fn processes_here(launched: Launched, variable: impl Fn(&str) -> Option<String>) -> u32 {
+    let number = |name: &str| variable(name)?.trim().parse().ok();
+    let of_slurm = || {
+        // As in `8(x2),3`.
+        let counts = variable(SLURM_STEP_TASKS_PER_NODE)?;
+        let count = |text: &str| text.split('(').next()?.trim().parse().ok();
+        counts.split(',').map(count).collect::<Option<Vec<u32>>>()?.into_iter().max()
+    };
+    let said = match launched.variable {
+        OMPI_COMM_WORLD_SIZE => number(OMPI_COMM_WORLD_LOCAL_SIZE),
+        PMI_SIZE => number(MPI_LOCALNRANKS).or_else(of_slurm),
+        _ => of_slurm(),
+    };
+    said.map_or(launched.processes, |here| here.min(launched.processes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn with(set: &[(&str, &str)]) -> Option<Launched> {
         launched(|name| set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned()))
+    }
+
+    #[test]
+    fn each_launcher_says_how_many_processes_a_host_has() {
+        let launched = |variable| Launched { variable, processes: 19, rank: 2 };
+        let here = |variable, set: &[(&str, &str)]| {
+            let value = |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, v)| *v);
+            processes_here(launched(variable), |name| value(name).map(str::to_owned))
+        };
+        assert_eq!(here(PMI_SIZE, &[(MPI_LOCALNRANKS, "4")]), 4);
+        assert_eq!(here(OMPI_COMM_WORLD_SIZE, &[(OMPI_COMM_WORLD_LOCAL_SIZE, "5")]), 5);
+        assert_eq!(here(SLURM_NTASKS, &[(SLURM_STEP_TASKS_PER_NODE, "8(x2),3")]), 8);
+        assert_eq!(here(SLURM_NTASKS, &[(SLURM_STEP_TASKS_PER_NODE, "many")]), 19);
+        assert_eq!(here(PMI_SIZE, &[]), 19);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! | [`faults`] | those of them that kill processes on purpose |
 //! | [`topo`] | the flags of `ultramarine topo` |
 //! | [`launcher`] | whether a launcher has started this process, and the variables of launchers |
+//! | [`shared_memory`] | how much shared memory this host has, and MPI needs |
 //! | [`interface`] | the network interfaces of this host, and the networks that hosts share |
 //!
 //! ```
@@ -26,5 +27,6 @@ pub mod faults;
 pub mod flags;
 pub mod interface;
 pub mod launcher;
+pub mod shared_memory;
 pub mod topo;
 pub mod variables;

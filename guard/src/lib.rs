@@ -71,6 +71,7 @@ mod finalize;
 mod image;
 mod lineage;
 mod segments;
+mod shared_memory;
 mod standstill;
 mod startup;
 mod status_channel;
@@ -190,7 +191,7 @@ pub fn install(
 fn split_or_start_anew(launched: Launched, testify: Testify) -> io::Result<Option<UnixStream>> {
     match Mark::read(variables::GUARDED.value().as_deref()) {
         Mark::None if sys::is_alone() => split(launched, testify),
-        Mark::None => Err(run_again(BEGIN)),
+        Mark::None => Err(run_again(BEGIN, None)),
         Mark::Failed(reason) => Err(io::Error::other(reason)),
         // The program of another child has started this one.
         Mark::Guarded { guard, .. } if guard != parent_id() => Ok(None),
@@ -285,6 +286,12 @@ impl GuardedChild {
         }
     }
 
+    /// Why MPI does without shared memory in this process, if it was told to, in words.
+    pub fn lacks_shared_memory(&self, launched: Launched) -> Option<String> {
+        let reason = shared_memory::lacks(launched);
+        reason.filter(|_| self.is_guarded() && shared_memory::is_left_out())
+    }
+
     /// This process is about to end the whole job through MPI.
     pub fn aborts(&self) {
         AMID_JOB.store(0, Ordering::SeqCst);
@@ -355,7 +362,7 @@ fn split(launched: Launched, testify: Testify) -> io::Result<Option<UnixStream>>
             sys::restore_signals(&held);
             end_with(guard);
             sys::set_variable(MARK, &Mark::text(guard, &of_child))?;
-            if let Some((name, value)) = settings() {
+            for (name, value) in settings(launched) {
                 sys::set_variable(name, value)?;
             }
             Ok(Some(of_child))
@@ -393,7 +400,7 @@ fn guard_from_the_outset(launched: Option<Launched>, testify: Testify) -> io::Re
         sys::hand_down(&of_child);
         // Holds beyond the start of the program.
         end_with(guard);
-        let error = run_again(&mark);
+        let error = run_again(&mark, Some(launched));
         let _ = writeln!(io::stderr(), "ultramarine: the program cannot be started: {error}");
     };
     match sys::fork_and(program) {
@@ -405,20 +412,22 @@ fn guard_from_the_outset(launched: Option<Launched>, testify: Testify) -> io::Re
     }
 }
 
-/// Runs this program in place of this process, with the same arguments, and with this mark. Comes
-/// back only with an error.
-fn run_again(mark: &str) -> io::Error {
+/// Runs this program in place of this process, with the same arguments, and with this mark; as what
+/// a launcher has started, with the settings for that. Comes back only with an error.
+fn run_again(mark: &str, launched: Option<Launched>) -> io::Error {
     let mut arguments = std::env::args_os();
     let mut command = Command::new(own_file());
     if let Some(name) = arguments.next() {
         command.arg0(name);
     }
-    command.args(arguments).env(MARK, mark).envs(settings()).exec()
+    command.args(arguments).env(MARK, mark).envs(launched.into_iter().flat_map(settings)).exec()
 }
 
 /// The settings for MPI that a guarded process has, unless the user has chosen others.
-fn settings() -> Option<(&'static str, &'static str)> {
-    Some(WITHOUT_BARRIER).filter(|(name, _)| std::env::var_os(name).is_none())
+fn settings(launched: Launched) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lacks_memory = shared_memory::lacks(launched).is_some();
+    let all = [Some(WITHOUT_BARRIER), lacks_memory.then_some(shared_memory::WITHOUT)];
+    all.into_iter().flatten().filter(|(name, _)| std::env::var_os(name).is_none())
 }
 
 /// This program's file; by its own name, which tools show, if it still has that.

@@ -29,6 +29,12 @@ impl Lineage {
         Lineage(above)
     }
 
+    /// The launcher's process.
+    pub(super) fn launcher(&self) -> u32 {
+        // There is a parent at least.
+        self.0.last().copied().unwrap_or_default()
+    }
+
     /// Whether the launcher has started this process itself.
     pub(super) fn is_direct(&self) -> bool {
         self.0.len() == 1

@@ -1,20 +1,14 @@
 //! What the system allows a process: files, threads, locked and shared memory.
 
 use super::check::Check;
-use rustix::fs::statvfs;
 use rustix::process::{Resource, getrlimit};
-use std::path::Path;
+use ultramarine_environment::shared_memory::{BYTES_EACH, FOLDER, SharedMemory};
 
 /// What a process has open beside its connections to others.
 const FILES_APART: u64 = 128;
 
 /// Threads and guards beside the workers, for each process.
 const THREADS_APART: u64 = 16;
-
-/// What MPI libraries put into shared memory, for each process.
-const SHARED_EACH: u64 = 16 << 20;
-
-const SHARED_MEMORY: &str = "/dev/shm";
 
 /// The fast networks, which read and write memory that must stay where it is.
 const FAST_NETWORKS: &str = "/sys/class/infiniband";
@@ -35,7 +29,7 @@ pub(super) fn checks(processes: u32, per_host: u32) -> [Check; 4] {
             threads,
         ),
         locked_memory(),
-        shared_memory(u64::from(per_host) * SHARED_EACH),
+        shared_memory(per_host),
     ]
 }
 
@@ -73,22 +67,29 @@ fn locked_memory() -> Check {
     }
 }
 
-fn shared_memory(needed: u64) -> Check {
+fn shared_memory(per_host: u32) -> Check {
     let mend = "mount a larger one (docker run --shm-size=1g)";
-    match statvfs(Path::new(SHARED_MEMORY)) {
+    match SharedMemory::of_this_host() {
         Err(error) => {
-            let found = format!("{SHARED_MEMORY} cannot be used ({error})");
+            let found = format!("{FOLDER} cannot be used ({error})");
             Check::warning("shm", found, mend)
         }
-        Ok(space) => {
-            let free = space.f_bavail.saturating_mul(space.f_frsize);
-            let found = format!("{SHARED_MEMORY} has {} MiB free", free >> 20);
-            if free >= needed {
-                return Check::ok("shm", found);
-            }
-            let found = format!("{found}, and MPI may need {} MiB", needed >> 20);
-            Check::warning("shm", found, mend)
-        }
+        Ok(space) => shared_memory_of(space, per_host, mend),
+    }
+}
+
+fn shared_memory_of(space: SharedMemory, per_host: u32, mend: &str) -> Check {
+    let needed = BYTES_EACH * u64::from(per_host);
+    let found = format!("{FOLDER} has {} of {} MiB free", space.free >> 20, space.total >> 20);
+    if space.free >= needed {
+        return Check::ok("shm", found);
+    }
+    let found = format!("{found}, and MPI needs {} for {per_host} processes", needed >> 20);
+    if space.is_short_for(per_host) {
+        let found = format!("{found}: jobs do without it, and are slower within a host");
+        Check::warning("shm", found, mend)
+    } else {
+        Check::wrong("shm", found, "remove what others have left there")
     }
 }
 
@@ -110,8 +111,15 @@ mod tests {
     }
 
     #[test]
-    fn shared_memory_without_end_is_too_much() {
-        let line = shared_memory(u64::MAX).to_string();
-        assert!(line.starts_with("warning  shm       /dev/shm "), "{line}");
+    fn shared_memory_has_to_be_there_for_each_process_of_a_host() {
+        let line = |total: u64, free: u64, per_host| {
+            let space = SharedMemory { total: total << 20, free: free << 20 };
+            shared_memory_of(space, per_host, "a").to_string()
+        };
+        assert!(line(64, 64, 14).starts_with("ok "), "{}", line(64, 64, 14));
+        let short = "warning  shm       /dev/shm has 64 of 64 MiB free, and MPI needs 67 for 15 \
+                     processes: jobs do without it";
+        assert!(line(64, 64, 15).starts_with(short), "{}", line(64, 64, 15));
+        assert!(line(4000, 10, 4).starts_with("wrong "), "{}", line(4000, 10, 4));
     }
 }

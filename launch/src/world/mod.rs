@@ -75,6 +75,10 @@ pub(crate) fn run(
     let is_wanted = options.as_ref().map_or(true, Options::is_guarded);
     let deadline = start_deadline(options.as_ref().ok());
     let mut child = guard::install(launched, is_wanted, deadline, library_version, testify);
+    let shared_memory = child.lacks_shared_memory(launched);
+    if let Some(reason) = shared_memory.as_ref().filter(|_| launched.rank == 0) {
+        tracing::warn!("MPI goes without shared memory, and is slower within a host: {reason}");
+    }
     options.iter().for_each(|options| options.raise_descriptor_limit(Some(launched)));
     let deadline = StartDeadline::set(deadline, launched);
     let (mpi, start) = MpiThread::start(move |world| bootstrap::join(world, options, launched))?;
@@ -105,7 +109,8 @@ pub(crate) fn run(
     let _death_timer = dies_after.map(|after| DeathTimer::start(job.me, after)).transpose()?;
     let me = job.me;
     let shutdown = (me != Pe::ROOT).then(request::leave_to_the_root);
-    let finalises = is_on_one_host(&job.topology) || !child.is_guarded();
+    let is_safe = is_on_one_host(&job.topology) && shared_memory.is_none();
+    let finalises = is_safe || !child.is_guarded();
     let asked = shutdown.clone();
     let (outcome, parting) = main.take_part(job, move |root| match &asked {
         // The user does not want it to go on.
@@ -163,9 +168,9 @@ pub(crate) fn run(
     leave_without_the_others((is_root, outlives_root), result, parting, shutdown.as_ref())
 }
 
-/// Whether MPI is to be finalised, as it should be. Not between hosts: there a process may wait for
-/// an answer on a connection to one that, in the launcher's barrier, looks at no connection any
-/// more. (MPICH 4.0 over UCX's TCP did in two of three short jobs on four hosts.) All have agreed
+/// Whether MPI is to be finalised, as it should be. Not between hosts, nor without shared memory:
+/// there a process may wait for an answer on a connection to one that, in the launcher's barrier,
+/// looks at no connection any more. (MPICH 4.0 over UCX's TCP did in two of three short jobs on four hosts.) All have agreed
 /// on the end before, and their guards can take leave of the launcher.
 fn is_on_one_host(topology: &Topology) -> bool {
     let host = |number| topology.place(Pe::new(number)).host();

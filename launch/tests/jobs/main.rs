@@ -20,6 +20,7 @@ mod latency;
 mod oddities;
 mod output;
 mod progress;
+mod shared_memory;
 mod strangers;
 mod successions;
 mod threads;
