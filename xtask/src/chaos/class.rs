@@ -9,6 +9,8 @@
 //! | `loss` | 10 to 30 % (briefly: 15 %) of all packets between hosts are lost | … no PE lost |
 //! | `overload` | 100 to 300 busy processes compute beside it | … no PE lost |
 //! | `stderr` | standard error is full, closed, or not read | … no PE lost |
+//! | `memory` | the host has 4 to 64 MiB of shared memory for 4 to 16 PEs | … no PE lost |
+//! | `journal` | the journal is cut to half, moved or removed while the job runs | … no PE lost |
 //! | `descriptors` | 16 to 24 PEs on the TCP lane may open 40 files more | … no PE lost |
 //! | `launcher` | mpiexec is killed | the job ends |
 //! | `proxy` | mpiexec's proxy on a host is killed | the right result, or the job ends |
@@ -21,7 +23,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::deed::{Act, Answer, Deed, Target};
+use super::deed::{Act, Answer, Deed, Harm, Target};
 use super::draw::{self, Random};
 use super::hosts;
 use crate::mpi::Family;
@@ -35,6 +37,8 @@ pub(crate) enum Class {
     Loss,
     Overload,
     Stderr,
+    Memory,
+    Journal,
     Descriptors,
     Launcher,
     Proxy,
@@ -66,6 +70,10 @@ pub(crate) struct Plan {
     pub(crate) expected: Expected,
     /// What each process runs before the program, in words and as a line of shell.
     pub(crate) before: Option<(String, String)>,
+    /// What runs before the launcher, likewise, in a mount namespace of the job's own.
+    pub(crate) around: Option<(String, String)>,
+    /// Whether the program keeps a journal.
+    pub(crate) has_journal: bool,
     /// More flags of the program.
     pub(crate) flags: &'static [&'static str],
     /// How long the job may take in addition because of all this.
@@ -108,6 +116,11 @@ impl Class {
     /// Whether a job of this class needs the TCP lane.
     pub(crate) fn needs_tcp(self) -> bool {
         self == Class::Descriptors
+    }
+
+    /// Whether its job keeps a journal, which not all programs can.
+    pub(crate) fn needs_journal(self) -> bool {
+        self == Class::Journal
     }
 
     /// Where its job runs. Open MPI has a proxy on other hosts only.
@@ -169,6 +182,17 @@ impl Class {
                 plan.before = Some(spoilt_stderr(random));
                 plan.is_heard = false;
             }
+            Class::Memory => {
+                plan.pes = random.among(4..=16);
+                let mib = 4 << random.below(5);
+                let line = format!("mount -t tmpfs -o size={mib}m tmpfs /dev/shm");
+                plan.around = Some((format!("{mib} MiB of shared memory"), line));
+            }
+            Class::Journal => {
+                plan.has_journal = true;
+                let harm = Harm::ALL[random.below(3) as usize];
+                plan.act(random.moment(before_the_end), Act::Harm(harm));
+            }
             Class::Descriptors => {
                 plan.pes = random.among(16..=24);
                 plan.before = Some(few_descriptors());
@@ -211,6 +235,8 @@ impl Plan {
             pes,
             expected: Expected::Right,
             before: None,
+            around: None,
+            has_journal: false,
             flags: &[],
             delay: Duration::ZERO,
             is_heard: true,
@@ -281,7 +307,8 @@ mod tests {
     fn something_is_done_to_every_job_in_its_time() {
         for class in Class::value_variants() {
             for plan in plans(*class, false) {
-                assert!(!plan.deeds.is_empty() || plan.before.is_some(), "{class:?}");
+                let is_spoilt = plan.before.is_some() || plan.around.is_some();
+                assert!(!plan.deeds.is_empty() || is_spoilt, "{class:?}");
                 assert!(plan.deeds.iter().all(|deed| deed.after < USUAL), "{class:?}");
             }
         }

@@ -184,6 +184,13 @@ impl fmt::Display for Configuration {
     }
 }
 
+impl Program {
+    /// Whether it can keep its results in a journal.
+    pub(crate) fn has_journal(&self) -> bool {
+        !matches!(self.name, "stencil" | "sweep") && self.skeletons != GRAPH
+    }
+}
+
 impl Configuration {
     /// The program's file, in this folder of a build.
     pub(crate) fn file(&self, folder: &str) -> PathBuf {

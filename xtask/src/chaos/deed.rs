@@ -22,6 +22,8 @@ pub(crate) enum Act {
     Cut { from: u32, to: u32, both_ways: bool, answer: Answer },
     /// All hosts lose this share of what they send.
     Lose { percent: u32 },
+    /// Something happens to the job's journal.
+    Harm(Harm),
     /// This number of processes compute beside the job.
     Burn { processes: u32, seconds: u32 },
 }
@@ -34,6 +36,30 @@ pub(crate) enum Answer {
     Refusal,
     /// A TCP reset, as the host itself would send it.
     Reset,
+}
+
+/// What happens to a journal that a job writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Harm {
+    /// Half of it is cut off.
+    Halve,
+    /// It gets another name.
+    Move,
+    Remove,
+}
+
+impl Harm {
+    pub(crate) const ALL: [Harm; 3] = [Harm::Halve, Harm::Move, Harm::Remove];
+}
+
+impl fmt::Display for Harm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Harm::Halve => "halve",
+            Harm::Move => "move",
+            Harm::Remove => "remove",
+        })
+    }
 }
 
 impl Answer {
@@ -58,7 +84,7 @@ impl Act {
     pub(crate) fn target(self) -> Option<Target> {
         match self {
             Act::Kill(target) | Act::Stop(target, _) => Some(target),
-            Act::Cut { .. } | Act::Lose { .. } | Act::Burn { .. } => None,
+            Act::Cut { .. } | Act::Lose { .. } | Act::Harm(_) | Act::Burn { .. } => None,
         }
     }
 
@@ -89,6 +115,7 @@ impl fmt::Display for Act {
                 write!(f, "cut the way PE {from} → PE {to}{answer}")
             }
             Act::Lose { percent } => write!(f, "lose {percent} % of the packets"),
+            Act::Harm(harm) => write!(f, "{harm} the journal"),
             Act::Burn { processes, seconds } => {
                 write!(f, "{processes} busy processes for {seconds} s")
             }

@@ -47,6 +47,8 @@ pub(crate) struct Job<'a> {
     pub(crate) usual: Option<Duration>,
     /// Where it runs, if not here.
     pub(crate) hosts: Option<&'a Hosts>,
+    /// The file that it keeps its results in, removed at its end.
+    pub(crate) journal: Option<PathBuf>,
 }
 
 impl Job<'_> {
@@ -59,7 +61,8 @@ impl Job<'_> {
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.command.spawn().map_err(|error| cannot_start(&self.command, &error))?;
         let mut monitor = Monitor::over(child);
-        let mut scene = Scene::new(&mark, &self.program, self.hosts, monitor.child.id());
+        let (journal, launcher) = (self.journal.as_deref(), monitor.child.id());
+        let mut scene = Scene::new(&mark, &self.program, self.hosts, journal, launcher);
         let ended = monitor.until_the_end(&self, &mut scene);
         let is_session_left = scene.is_session_left;
         // Whatever was done to the machine ends here.
@@ -68,6 +71,10 @@ impl Job<'_> {
         if let Some(hosts) = self.hosts {
             hosts.heal()?;
             left.extend(hosts.clear()?);
+        }
+        for file in journal.into_iter().flat_map(|at| [at.to_owned(), at.with_extension("moved")]) {
+            // One of them at most is there.
+            let _ = std::fs::remove_file(file);
         }
         let ended = ended?;
         if is_session_left || ended.judgement == Judgement::Hung {
@@ -158,7 +165,8 @@ impl Monitor {
         if status.is_some() {
             self.hear_the_rest();
         }
-        let is_disturbed = !scene.done.is_empty() || job.plan.before.is_some();
+        let spoilt = job.plan.before.as_ref().or(job.plan.around.as_ref());
+        let is_disturbed = !scene.done.is_empty() || spoilt.is_some();
         let (judgement, details) = match status {
             None => (Judgement::Hung, self.end(scene.mark)),
             Some(status) => (job.judge(status, &self.log, is_disturbed), self.last_lines()),
@@ -175,7 +183,7 @@ impl Monitor {
             started: begun.map(|begun| begun - start),
             took,
             done: std::mem::take(&mut scene.done),
-            before: job.plan.before.as_ref().map(|(what, _)| what.clone()),
+            before: spoilt.map(|(what, _)| what.clone()),
             killed: scene.killed.len() as u64,
             replicas: self.log.number("replicas"),
             left: Vec::new(),
@@ -286,9 +294,9 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         let (program, name) = (PathBuf::from("/bin/sh"), script.len().to_string());
-        let (hosts, usual) = (None, None);
+        let (hosts, usual, journal) = (None, None, None);
         let answer = Answer::Is("-3");
-        let job = Job { command, program, plan, answer, name, usual, hosts };
+        let job = Job { command, program, plan, answer, name, usual, hosts, journal };
         job.run(&Folder::make("test").expect("there is room")).expect("sh is everywhere")
     }
 

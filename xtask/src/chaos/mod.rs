@@ -38,6 +38,7 @@ mod scene;
 mod table;
 mod tally;
 
+use std::ffi::OsStr;
 use std::process::{Command, ExitCode};
 use std::str::FromStr;
 use std::time::Duration;
@@ -67,7 +68,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = number_of_runs)]
     runs: u32,
     /// The classes of faults, and how many jobs of each if not --runs: kill, root, stop, cut, loss,
-    /// overload, stderr, descriptors, launcher, proxy, guard, start-up [default: all]
+    /// overload, stderr, memory, journal, descriptors, launcher, proxy, guard, start-up [default: all]
     #[arg(long, value_name = "CLASS[=N],…", value_delimiter = ',')]
     classes: Vec<Share>,
     /// Draw what holds a job up least: short stops, little load and loss
@@ -238,10 +239,13 @@ struct Base {
 impl Chaos<'_> {
     /// Disturbs jobs in this way.
     fn try_class(&mut self, Share { class, runs }: Share) -> Result<()> {
-        let fits = |one: &&Configuration| one.lane == "tcp" || !class.needs_tcp();
+        let fits = |one: &&Configuration| {
+            (one.lane == "tcp" || !class.needs_tcp())
+                && (one.program.has_journal() || !class.needs_journal())
+        };
         let fitting: Vec<_> = self.configurations.iter().filter(fits).cloned().collect();
         if fitting.is_empty() {
-            println!("{}: skipped: it is for the tcp lane", class.name());
+            println!("{}: skipped: it is for the tcp lane, or for other programs", class.name());
             return Ok(());
         }
         // A short draw begins elsewhere with each seed, and sees another computation in each job.
@@ -253,7 +257,7 @@ impl Chaos<'_> {
             let mut random = Random::new(self.seed, numbered + run);
             let index = (first as usize + run as usize * step) % fitting.len();
             let hosting = class.hosting(fitting[index].mpi.family, &mut random);
-            if let Err(reason) = self.prepare(hosting)? {
+            if let Err(reason) = self.prepare(class, hosting)? {
                 println!("{}: skipped: {reason}", class.name());
                 break;
             }
@@ -269,9 +273,18 @@ impl Chaos<'_> {
     }
 
     /// Sees to it that jobs can run there; or says why they cannot.
-    fn prepare(&mut self, hosting: Hosting) -> Result<std::result::Result<(), String>> {
+    fn prepare(
+        &mut self,
+        class: Class,
+        hosting: Hosting,
+    ) -> Result<std::result::Result<(), String>> {
         if hosting == Hosting::Hosts && self.hosts.is_none() {
             self.hosts = Some(Hosts::up()?);
+        }
+        if class == Class::Memory
+            && !process::succeeds(Command::new("unshare").args(["--mount", "true"]))
+        {
+            return Ok(Err("this user may mount nothing".to_owned()));
         }
         Ok(match &self.hosts {
             Some(Err(reason)) if hosting == Hosting::Hosts => Err(reason.clone()),
@@ -368,7 +381,15 @@ impl Chaos<'_> {
         let hosts = self.hosts.as_ref().and_then(|hosts| hosts.as_ref().ok());
         let hosts = hosts.filter(|_| hosting == Hosting::Hosts);
         let here = || {
-            let mut command = Command::new(&mpi.mpiexec);
+            let mut command = match &plan.around {
+                None => Command::new(&mpi.mpiexec),
+                Some((_, line)) => {
+                    let line = format!("{line} && exec \"$0\" \"$@\"");
+                    let mut command = Command::new("unshare");
+                    command.args(["--mount", "sh", "-c", &line, &mpi.mpiexec]);
+                    command
+                }
+            };
             command.args(["-n", &plan.pes.to_string()]);
             command
         };
@@ -381,8 +402,10 @@ impl Chaos<'_> {
         let input = input.arguments(self.inputs.path());
         let input = input.map_err(|error| Failure(format!("cannot write an input: {error}")))?;
         command.arg(&program).args(input).args(configuration.arguments()).args(plan.flags);
+        let journal = plan.has_journal.then(|| self.inputs.path().join(&name));
+        command.args(journal.iter().flat_map(|file| [OsStr::new("--journal"), file.as_os_str()]));
         let answer = configuration.program.answer;
-        Ok(Job { command, program, plan, answer, name, usual, hosts })
+        Ok(Job { command, program, plan, answer, name, usual, hosts, journal })
     }
 
     fn conclude(self) -> ExitCode {

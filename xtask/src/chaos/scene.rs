@@ -1,17 +1,18 @@
 //! A running job as its disturber sees it: the processes that a fault can hit.
 
 use std::collections::BTreeSet;
+use std::fs::{self, OpenOptions};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use super::burners::Burners;
-use super::deed::{Act, Deed, Target};
+use super::deed::{Act, Deed, Harm, Target};
 use super::hosts::Hosts;
 use super::log::Log;
 use super::proc;
-use crate::process::Result;
+use crate::process::{Failure, Result};
 
 /// The names of what launchers start on each host.
 const PROXIES: [&str; 3] = ["hydra_pmi_proxy", "orted", "prted"];
@@ -25,6 +26,8 @@ pub(crate) struct Scene<'a> {
     /// The file of its program.
     pub(crate) program: &'a Path,
     pub(crate) hosts: Option<&'a Hosts>,
+    /// The file that it keeps its results in.
+    pub(crate) journal: Option<&'a Path>,
     /// Its number.
     pub(crate) launcher: u32,
     pub(crate) done: Vec<Deed>,
@@ -56,6 +59,7 @@ impl<'a> Scene<'a> {
         mark: &'a str,
         program: &'a Path,
         hosts: Option<&'a Hosts>,
+        journal: Option<&'a Path>,
         launcher: u32,
     ) -> Self {
         let (done, killed, stopped) = (Vec::new(), BTreeSet::new(), Vec::new());
@@ -65,6 +69,7 @@ impl<'a> Scene<'a> {
             mark,
             program,
             hosts,
+            journal,
             launcher,
             done,
             killed,
@@ -95,6 +100,7 @@ impl<'a> Scene<'a> {
                 self.hosts.map_or(Ok(()), |hosts| hosts.lose(percent))?;
                 Outcome::Done
             }
+            Act::Harm(harm) => self.harm(harm)?,
             Act::Burn { processes, seconds } => {
                 self.burners = Some(Burners::start(processes, seconds)?);
                 Outcome::Done
@@ -124,6 +130,23 @@ impl<'a> Scene<'a> {
         self.is_launcher_killed |= target == Target::Launcher;
         self.is_session_left |= matches!(target, Target::Launcher | Target::Proxy(_));
         Outcome::Done
+    }
+
+    fn harm(&self, harm: Harm) -> Result<Outcome> {
+        let Some(file) = self.journal.filter(|file| file.exists()) else {
+            return Ok(Outcome::TooLate);
+        };
+        let halve = || {
+            let file = OpenOptions::new().write(true).open(file)?;
+            file.set_len(file.metadata()?.len() / 2)
+        };
+        let done = match harm {
+            Harm::Halve => halve(),
+            Harm::Move => fs::rename(file, file.with_extension("moved")),
+            Harm::Remove => fs::remove_file(file),
+        };
+        done.map_err(|error| Failure(format!("cannot {harm} {}: {error}", file.display())))?;
+        Ok(Outcome::Done)
     }
 
     fn stop(&mut self, target: Target, time: Option<Duration>, log: &Log) -> Outcome {
@@ -224,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_pe_that_is_lost_without_a_reason_is_innocent() {
-        let mut scene = Scene::new("m", Path::new("/p"), None, 1);
+        let mut scene = Scene::new("m", Path::new("/p"), None, None, 1);
         let two = log(&["PE 1 has died", "PE 3 has died", "PE 3 has died"]);
         assert_eq!(scene.innocents(&two, 0), 2);
         assert_eq!(scene.innocents(&log(&[]), 3), 3, "where nothing can be read");
@@ -236,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_cut_path_may_cost_one_of_its_ends() {
-        let mut scene = Scene::new("m", Path::new("/p"), None, 1);
+        let mut scene = Scene::new("m", Path::new("/p"), None, None, 1);
         scene.path = Some([1, 3]);
         assert_eq!(scene.innocents(&log(&["PE 3 has died"]), 1), 0);
         assert_eq!(scene.innocents(&log(&["PE 3 has died", "PE 1 leaves: x"]), 1), 1);
