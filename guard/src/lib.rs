@@ -223,6 +223,8 @@ impl GuardedChild {
     ) -> Self {
         let began = SystemTime::now();
         if let Some(channel) = &guard {
+            // Before MPI ends all processes with pages of its own words, and the guards with them.
+            shared_memory::shortage().iter().for_each(|shortage| watch::log(shortage));
             // A guard that is no more is killing this process.
             let _ = status_channel::starts(channel, began, start_deadline);
         }

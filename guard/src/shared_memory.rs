@@ -54,12 +54,12 @@ pub(super) fn is_left_out() -> bool {
     std::env::var(WITHOUT.0).is_ok_and(|value| value == WITHOUT.1)
 }
 
-/// What to say of an MPI that has not started because there is no room, if so.
+/// What to say before MPI starts where others have left no room for it, if so.
 pub(super) fn shortage() -> Option<String> {
     let SharedMemory { total, free } = SharedMemory::of_this_host().ok()?;
-    (free < BYTES_EACH).then(|| {
+    (free < BYTES_EACH && !is_left_out()).then(|| {
         format!(
-            "MPI has not started: {FOLDER} has {} of {} MiB left, and MPI needs about {} for each \
+            "MPI may not start: {FOLDER} has {} of {} MiB left, and MPI needs about {} for each \
              process. Make it larger (`--shm-size`), clear it, start fewer processes, or set \
              {}={}",
             free >> 20,

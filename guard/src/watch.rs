@@ -6,7 +6,6 @@ use super::finalize;
 use super::image::Image;
 use super::lineage::Lineage;
 use super::segments::Segment;
-use super::shared_memory;
 use super::standstill::Standstill;
 use super::status_channel::{ChildStatus, Ending};
 use super::survivors::any_listens;
@@ -161,10 +160,6 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
             true => ends_by_interrupt(&status, rank),
             false => job_ends_with(&status, rank),
         };
-    let has_not_begun = status.began.is_some() && !status.joined && end != ChildExit::Code(0);
-    if let Some(shortage) = has_not_begun.then(shared_memory::shortage).flatten() {
-        log(&format!("{process}: {shortage}"));
-    }
     let left = descendants::kill(which_to_kill(end, &status, &meant));
     if left > 0 {
         log(&format!("{process} had started {left} processes that still ran: they are killed"));
@@ -326,7 +321,7 @@ fn take_leave(rank: u32, status: ChildStatus) {
 
 /// Shows a line on standard error, if that takes it at once: a guard waits for no reader. (A pipe
 /// that is ready takes a page, which is more than a line.)
-fn log(line: &str) {
+pub(super) fn log(line: &str) {
     let stderr = std::io::stderr();
     let mut is_ready = [PollFd::new(&stderr, PollFlags::OUT)];
     if poll(&mut is_ready, Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {

@@ -17,8 +17,8 @@ pub(crate) fn some() -> String {
     }
 }
 
-/// The ports of the job that this process listens on, by the numbers of the sockets. (A socket may
-/// be listed twice, if others come and go meanwhile.)
+/// The ports of the job that this process listens on, by the numbers of the sockets: of one that is
+/// open twice the first. (A socket may be listed twice, if others come and go meanwhile.)
 pub(crate) fn own() -> BTreeMap<i32, u16> {
     let range = std::env::var(PORTS).expect("the test says which");
     let (first, last) = range.split_once('-').expect("two");
@@ -28,7 +28,9 @@ pub(crate) fn own() -> BTreeMap<i32, u16> {
         let number = file.file_name().to_str()?.parse().ok()?;
         Some((std::fs::read_link(file.path()).ok()?.to_string_lossy().into_owned(), number))
     });
-    let files: BTreeMap<_, i32> = files.collect();
+    let mut files: Vec<(String, i32)> = files.collect();
+    files.sort_unstable_by_key(|(_, number)| std::cmp::Reverse(*number));
+    let files: BTreeMap<String, i32> = files.into_iter().collect();
     let sockets = std::fs::read_to_string("/proc/net/tcp").expect("on Linux");
     let port = |line: &str| {
         let fields: Vec<_> = line.split_whitespace().collect();
