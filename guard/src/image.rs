@@ -13,7 +13,8 @@ pub(super) struct Image(pub(super) u64);
 impl Image {
     /// That of a process. `None` if it cannot be looked into.
     pub(super) fn of(process: u32) -> Option<Self> {
-        let told = fs::read(format!("/proc/{process}/auxv")).ok().filter(|told| !told.is_empty())?;
+        let told =
+            fs::read(format!("/proc/{process}/auxv")).ok().filter(|told| !told.is_empty())?;
         let mut digest = DefaultHasher::new();
         digest.write(&told);
         Some(Image(digest.finish()))

@@ -82,7 +82,13 @@ mod programs {
         let job = Options::default().run(async |cx| {
             let mut lines = Vec::new();
             for pe in (0..cx.pes()).map(Pe::new) {
-                let ports = cx.spawn_at(pe, async |_, ()| ports::own().into_values().collect::<BTreeSet<_>>(), ()).await?;
+                let ports = cx
+                    .spawn_at(
+                        pe,
+                        async |_, ()| ports::own().into_values().collect::<BTreeSet<_>>(),
+                        (),
+                    )
+                    .await?;
                 assert_eq!(ports.len(), 2, "{pe}");
                 let calls = ports.into_iter().map(|port| annoy(pe, port));
                 let (open, challenged): (Vec<_>, Vec<_>) = calls.unzip();

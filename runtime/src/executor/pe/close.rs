@@ -48,4 +48,3 @@ impl Processor {
         drop(self.takes_part.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
-
