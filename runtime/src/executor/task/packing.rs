@@ -206,6 +206,10 @@ impl Fill for WithHandles {
         self.future.is_decoded()
     }
 
+    fn is_counted(&self) -> bool {
+        self.future.is_counted()
+    }
+
     fn name(&self) -> &'static str {
         self.future.name()
     }
