@@ -258,7 +258,7 @@ fn codec_failed(
     why: Result<wire::WireError, String>,
 ) -> TaskError {
     let reason = match why {
-        Ok(error) => error.to_string(),
+        Ok(error) => error.of_a_value(),
         Err(message) => format!("its serialisation panicked: {message}"),
     };
     label.codec_error(of_type, reason)
