@@ -155,11 +155,9 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
         thread.spawn(move || testify(&listener, &words)).ok()
     });
     // At once: the others do not stay for long when the job is over.
-    let is_vital = may_have_died
-        && match meant.contains(&libc::SIGINT) && matches!(end, ChildExit::Signal(_)) {
-            true => ends_by_interrupt(&status, rank),
-            false => job_ends_with(&status, rank),
-        };
+    let is_interrupt = meant.contains(&libc::SIGINT) && matches!(end, ChildExit::Signal(_));
+    let ends_job = if is_interrupt { ends_by_interrupt } else { job_ends_with };
+    let is_vital = may_have_died && ends_job(&status, rank);
     let left = descendants::kill(which_to_kill(end, &status, &meant));
     if left > 0 {
         log(&format!("{process} had started {left} processes that still ran: they are killed"));
@@ -407,6 +405,32 @@ mod tests {
         // The root's alone ends the job.
         let end = ChildExit::Signal(libc::SIGINT);
         assert_eq!(super::judge(end, &status("joined"), true, &HashSet::new()), interrupted);
+    }
+
+    #[test]
+    fn an_interrupt_of_the_first_guard_alone_is_a_death() {
+        let meant = HashSet::from([libc::SIGINT, libc::SIGKILL]);
+        let status = status("joined\nother 127.0.0.1:1");
+        for signal in [libc::SIGINT, libc::SIGKILL] {
+            let judge = |is_vital| judge(ChildExit::Signal(signal), &status, is_vital, &meant);
+            assert_eq!(judge(false), Reaction::Tolerate);
+            assert_eq!(judge(true), Reaction::TakeLeave { code: 130 });
+        }
+    }
+
+    #[test]
+    fn what_is_left_behind_is_killed_unless_the_child_ended_in_order() {
+        let of = |end, lines: &str, meant: &[i32]| {
+            which_to_kill(end, &status(lines), &meant.iter().copied().collect())
+        };
+        let (left, killed) = (ChildExit::Code(0), ChildExit::Signal(libc::SIGKILL));
+        assert_eq!(of(left, "joined\nfinalised", &[]), Which::Copies);
+        assert_eq!(of(left, "joined\nleaves", &[]), Which::Copies);
+        assert_eq!(of(left, "", &[]), Which::Copies);
+        assert_eq!(of(left, "joined", &[]), Which::All);
+        assert_eq!(of(left, "joined\ngives up\nleaves", &[]), Which::All);
+        assert_eq!(of(left, "joined\nleaves", &[libc::SIGTERM]), Which::All);
+        assert_eq!(of(killed, "joined", &[]), Which::All);
     }
 
     #[test]

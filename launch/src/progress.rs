@@ -2,6 +2,7 @@
 
 use crate::log::log_line;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io::IsTerminal;
 use std::pin::pin;
@@ -12,19 +13,23 @@ use ultramarine_runtime::executor::Context;
 /// How often the tasks are counted. Costs one small task per PE.
 const COUNT_EVERY: Duration = Duration::from_millis(250);
 
+/// How long the last count may take, when the work has ended.
+const LAST_COUNT_WITHIN: Duration = Duration::from_secs(1);
+
 /// Without a terminal, how often a line is written.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
-/// Awaits `work` and shows how many tasks of the job have been started since, on standard error. On
-/// a terminal this is a bar, or a number if `total` is `None`; else a line is written each second.
+/// Awaits `work` and shows how many tasks of the job have ended since, on standard error. On a
+/// terminal this is a bar, or a number if `total` is `None`; else a line is written each second.
 ///
-/// `total` is how many tasks the work starts on all PEs together: then the display ends with the
-/// last of them. Where tasks are run again because a PE has died, they count again, and the display
-/// stays at `total`. A search makes few tasks, however many nodes it visits: the cookbook has a
-/// program that counts these.
+/// `total` is how many tasks the work spawns in all: then the display ends with the last of them.
+/// Each task counts once, also if it has run twice because a PE has died. If the PE dies that had
+/// spawned it, such as a coordinator of [`two_level`](crate::skeletons::Map::two_level), it counts
+/// when it has ended anew; until then the display stands still. A search makes few tasks, however
+/// many nodes it visits: the cookbook has a program that counts these.
 ///
-/// The PEs are asked for their counts every 250 ms, which costs a small task on each. If they
-/// cannot be asked any more, the display ends, and the work goes on.
+/// The PEs are asked for their counts at the beginning, every 250 ms and at the end, which costs a
+/// small task on each. If they cannot be asked any more, the display ends, and the work goes on.
 ///
 /// ```
 /// use ultramarine::prelude::*;
@@ -39,33 +44,61 @@ pub async fn with_progress<T>(
     total: impl Into<Option<u64>>,
     work: impl Future<Output = T>,
 ) -> T {
-    let (mut work, mut show) = (pin!(work), pin!(show(cx, total.into())));
-    poll_fn(|waker| match work.as_mut().poll(waker) {
-        Poll::Ready(result) => Poll::Ready(result),
-        // The display ends only when the PEs cannot be asked any more. The work goes on without it.
-        Poll::Pending => {
-            let _ = show.as_mut().poll(waker);
-            Poll::Pending
-        }
-    })
-    .await
+    let mut progress = Progress::begin(cx, total.into()).await;
+    let result = {
+        let (mut work, mut show) = (pin!(work), pin!(progress.show_on(cx)));
+        poll_fn(|waker| match work.as_mut().poll(waker) {
+            Poll::Ready(result) => Poll::Ready(result),
+            // The display ends only when the PEs cannot be asked any more. The work goes on
+            // without it.
+            Poll::Pending => {
+                let _ = show.as_mut().poll(waker);
+                Poll::Pending
+            }
+        })
+        .await
+    };
+    let _ = cx.timeout(LAST_COUNT_WITHIN, progress.show(cx)).await;
+    result
 }
 
-/// Shows the count until all tasks have been started; after that, nothing changes any more.
-async fn show(cx: &Context, total: Option<u64>) {
-    let before = cx.statistics().await.map_or(0, |statistics| statistics.tasks);
-    let mut display = Display::new("tasks started");
-    loop {
-        cx.sleep(COUNT_EVERY).await;
-        let Ok(statistics) = cx.statistics().await else { break };
-        let started = statistics.tasks.saturating_sub(before).min(total.unwrap_or(u64::MAX));
-        display.show(started, total);
-        if Some(started) == total {
-            break;
+/// How many tasks have ended, and what is shown of it.
+struct Progress {
+    /// The counts at the beginning, by the PEs that had spawned the tasks.
+    before: BTreeMap<u32, u64>,
+    total: Option<u64>,
+    shown: u64,
+    display: Display,
+}
+
+impl Progress {
+    async fn begin(cx: &Context, total: Option<u64>) -> Self {
+        let before = cx.statistics().await.map_or_else(|_| BTreeMap::new(), |found| found.ended);
+        Progress { before, total, shown: 0, display: Display::new("tasks ended") }
+    }
+
+    /// Shows the present count. Returns whether the PEs can still be asked.
+    async fn show(&mut self, cx: &Context) -> bool {
+        let Ok(statistics) = cx.statistics().await else { return false };
+        let since = |(pe, ended): (&u32, &u64)| {
+            ended.saturating_sub(self.before.get(pe).copied().unwrap_or(0))
+        };
+        let ended: u64 = statistics.ended.iter().map(since).sum();
+        // What a PE had spawned that has died is not counted for a while.
+        self.shown = self.shown.max(ended.min(self.total.unwrap_or(u64::MAX)));
+        self.display.show(self.shown, self.total);
+        true
+    }
+
+    /// Shows the count now and then, for as long as that is possible.
+    async fn show_on(&mut self, cx: &Context) {
+        loop {
+            cx.sleep(COUNT_EVERY).await;
+            if !self.show(cx).await {
+                std::future::pending::<()>().await;
+            }
         }
     }
-    drop(display);
-    std::future::pending::<()>().await;
 }
 
 /// Shows numbers that a skeleton tells, on standard error: what is done, and of how many, if that

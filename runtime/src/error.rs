@@ -39,10 +39,7 @@ pub enum TaskError {
         limit: usize,
     },
     /// The argument or the result could not be encoded, or could not be decoded by its receiver.
-    #[error(
-        "the {what} cannot be sent to another PE: {reason} (serde's `skip_serializing_if`, \
-         `flatten`, `untagged` and `tag` do not work here; see `Portable`)"
-    )]
+    #[error("the {what} cannot be sent to another PE: {reason}")]
     Codec {
         /// Names the argument or the result, its task and its type.
         what: String,

@@ -6,6 +6,7 @@
 //! The comparison with mpi4py needs a Python with mpi4py built for the same MPI. It is made in the
 //! build folder; where that fails, the comparison is left out.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
@@ -18,8 +19,15 @@ const PROGRAM: &str = "bench";
 /// The benchmarks that compare with mpi4py.
 const WITH_PYTHON: [&str; 2] = ["noop", "bulk"];
 
+/// Where it names its benchmarks.
+const SOURCE: &str = "examples/src/bin/bench/main.rs";
+/// Its options that have a value.
+const WITH_VALUE: [&str; 2] = ["--python", "--plots"];
+
 /// With `lto` the whole program is optimised when it is linked.
 pub(crate) fn run(lto: bool, arguments: &[String]) -> Result<ExitCode> {
+    let source = fs::read_to_string(process::root().join(SOURCE));
+    source.map_or(Ok(()), |source| check_names(&source, arguments))?;
     let mpi = setup::ensure(Wanted::OneMpi)?.into_iter().next();
     let mpi = mpi.ok_or_else(|| Failure("no MPI found".into()))?;
 
@@ -40,6 +48,23 @@ pub(crate) fn run(lto: bool, arguments: &[String]) -> Result<ExitCode> {
     }
     mpi.apply_to(&mut bench);
     process::status_of(&mut bench).map(process::exit_code)
+}
+
+/// Refuses a name that the program does not know, before it is built for minutes.
+fn check_names(source: &str, arguments: &[String]) -> Result<()> {
+    let list = source.split_once("const BENCHMARKS").map_or("", |(_, list)| list);
+    let known: Vec<_> =
+        list.split("name: \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let mut before = "";
+    for argument in arguments {
+        let is_value = argument.starts_with('-') || WITH_VALUE.contains(&before);
+        if !is_value && !known.is_empty() && !known.contains(&argument.as_str()) {
+            let known = known.join(", ");
+            return Err(Failure(format!("there is no benchmark `{argument}`; there are {known}")));
+        }
+        before = argument;
+    }
+    Ok(())
 }
 
 /// Whether a benchmark that compares with mpi4py will run.
@@ -72,6 +97,21 @@ fn python_with_mpi4py(mpi: &Mpi) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_looked_at_before_the_build() {
+        let source = fs::read_to_string(process::root().join(SOURCE)).expect("it is there");
+        let check = |words: &str| {
+            let words: Vec<_> = words.split_whitespace().map(str::to_owned).collect();
+            check_names(&source, &words).map_err(|failure| failure.to_string())
+        };
+        for right in ["", "--list", "spawn noop --quick", "--plots here spawn", "--python p"] {
+            assert_eq!(check(right), Ok(()), "{right}");
+        }
+        let refused = check("spawn nop").expect_err("a misspelt name");
+        assert!(refused.starts_with("there is no benchmark `nop`; there are sum-euler, "));
+        assert!(refused.contains(", recovery"), "{refused}");
+    }
 
     #[test]
     fn python_is_looked_for_only_if_it_will_be_used() {

@@ -27,14 +27,17 @@ const ARGUMENTS: [&str; 9] = [
     "--efficiency",
 ];
 
-/// The command that starts jobs, built beside the program.
+/// The command that starts jobs, built beside the program, with the probe that its other parts
+/// need, such as `doctor`.
 const LAUNCH: &str = "ultramarine";
 /// What is built, without the other examples and what they need.
 #[rustfmt::skip]
-pub(crate) const BUILT: [&str; 11] = [
+pub(crate) const BUILT: [&str; 15] = [
     "--package", "ultramarine-examples", "--bin", PROGRAM,
-    "--package", "ultramarine-cli", "--bin", LAUNCH, "--no-default-features",
-    "--features", "ultramarine-examples/mpi,ultramarine-examples/hwloc,ultramarine-cli/hwloc",
+    "--package", "ultramarine-cli", "--bin", LAUNCH,
+    "--package", "ultramarine-probe", "--bin", "ultramarine-probe", "--no-default-features",
+    "--features", "ultramarine-examples/mpi,ultramarine-examples/hwloc,ultramarine-cli/hwloc,\
+                   ultramarine-probe/mpi,ultramarine-probe/hwloc",
 ];
 
 pub(crate) fn run() -> Result<ExitCode> {

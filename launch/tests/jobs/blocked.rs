@@ -53,6 +53,17 @@ fn a_task_that_computes_is_not_reported() {
     assert!(!lines.iter().any(|line| line.contains(REPORT)), "{lines:#?}");
 }
 
+#[test]
+fn a_task_that_waits_for_another_type_than_comes_is_told_of() {
+    let said = "a task waits at a mailbox of `u64`, and what has come under its key is for a \
+                mailbox of `u32`";
+    for program in ["wait_and_get_another_type", "get_another_type_and_wait"] {
+        let lines = alone::lines_of(&program!(program), FILE, |line| line.contains(said));
+        let count = lines.iter().filter(|line| line.contains(said)).count();
+        assert_eq!(count, 1, "{lines:#?}");
+    }
+}
+
 /// The programs, as tests that are run alone only.
 mod programs {
     use super::*;
@@ -118,6 +129,46 @@ mod programs {
             // Resumed by a worker.
             cx.sleep(Duration::from_millis(1)).await;
             wait_for_the_file(0);
+            Ok(())
+        };
+        options().run(main).expect("it ends well");
+    }
+
+    /// Receives what was sent as another type: once the file is there, gives up.
+    async fn receive(cx: &Context, key: ultramarine::Key) {
+        let file = PathBuf::from(std::env::var_os(FILE).expect("the test names it"));
+        let mail = cx.mailbox::<u64>(key);
+        let mut receive = std::pin::pin!(mail.receive(cx.pe()));
+        let start = Instant::now();
+        while !file.exists() && start.elapsed() < PATIENCE {
+            let waited = cx.timeout(Duration::from_millis(10), receive.as_mut()).await;
+            assert!(waited.is_err(), "nothing comes: {waited:?}");
+        }
+    }
+
+    #[test]
+    #[ignore = "runs alone"]
+    fn wait_and_get_another_type() {
+        let main = async |cx: Context| {
+            let key = cx.new_key();
+            let send = async {
+                cx.sleep(Duration::from_millis(20)).await;
+                cx.mailbox(key).send(cx.pe(), 7_u32)
+            };
+            let ((), sent) = futures_util::future::join(receive(&cx, key), send).await;
+            Ok(sent?)
+        };
+        options().run(main).expect("it ends well");
+    }
+
+    #[test]
+    #[ignore = "runs alone"]
+    fn get_another_type_and_wait() {
+        let main = async |cx: Context| {
+            let key = cx.new_key();
+            cx.mailbox(key).send(cx.pe(), 7_u32)?;
+            cx.sleep(Duration::from_millis(20)).await;
+            receive(&cx, key).await;
             Ok(())
         };
         options().run(main).expect("it ends well");

@@ -2,10 +2,14 @@
 //! that only these start.
 
 use crate::common::alone;
+#[cfg(feature = "mpi")]
+use crate::common::launcher::launched;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{LaneKind, Options, with_progress};
+#[cfg(feature = "mpi")]
+use ultramarine_testkit::Ended;
 use ultramarine_testkit::{PATIENCE, program};
 
 /// The variable that names a file for which a program waits.
@@ -19,13 +23,26 @@ fn says(program: &str, line: &str) {
 }
 
 #[test]
-fn a_line_says_how_many_tasks_have_been_started_and_of_how_many() {
-    says("of_eight", "5/8 tasks started after ");
+fn a_line_says_how_many_tasks_have_ended_and_of_how_many() {
+    says("of_eight", "4/8 tasks ended after ");
 }
 
 #[test]
-fn a_line_says_how_many_tasks_have_been_started_if_no_total_is_known() {
-    says("of_unknown", "5 tasks started after ");
+fn a_line_says_how_many_tasks_have_ended_if_no_total_is_known() {
+    says("of_unknown", "4 tasks ended after ");
+}
+
+/// What is shown never goes back, and ends with all tasks, each of which counts once.
+#[test]
+#[cfg(feature = "mpi")]
+fn the_display_ends_with_the_last_task_although_a_process_dies() {
+    let Some(output) = launched(3, program!("lose_one"), "tcp") else { return };
+    let ended = Ended::from(output);
+    ended.is_well();
+    let count = |line: &str| line.split_once("/400 tasks ended after ")?.0.parse().ok();
+    let counts: Vec<u64> = ended.err.lines().filter_map(count).collect();
+    assert!(counts.len() > 1 && counts.is_sorted(), "{}", ended.err);
+    assert_eq!(counts.last(), Some(&400), "{}", ended.err);
 }
 
 /// The programs, as tests that are run alone only.
@@ -42,7 +59,7 @@ mod programs {
         number
     }
 
-    /// Eight tasks, of which the only thread starts five before the file is there.
+    /// Eight tasks, of which the only thread ends four before the file is there.
     fn run(total: Option<u64>) {
         let options = Options::default().pes(1).threads(1).lane(LaneKind::Memory);
         let main = async move |cx: Context| {
@@ -73,5 +90,33 @@ mod programs {
     #[ignore = "runs alone"]
     fn of_unknown() {
         run(None);
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn lose_one() {
+        let main = async move |cx: Context| {
+            let supervised = cx.supervised();
+            // Tasks before that count for nothing, also if the process dies that has spawned them.
+            let before = async |cx: Context, ()| par_map(&cx, |n: u64| n, 0..50).await.map(drop);
+            supervised.spawn_at(Pe::new(1), before, ()).await??;
+            let task = |n: u64| {
+                std::thread::sleep(Duration::from_millis(15));
+                n
+            };
+            let die = async |cx: Context, ()| {
+                cx.sleep(Duration::from_millis(700)).await;
+                if cx.pe() == Pe::new(1) {
+                    ultramarine_testkit::kill(std::process::id() as i32);
+                }
+            };
+            drop(cx.spawn_at(Pe::new(1), die, ()));
+            let work = par_map(&supervised, task, 0..400);
+            assert_eq!(with_progress(&cx, 400, work).await?.len(), 400);
+            assert!(cx.is_dead(Pe::new(1)));
+            println!("all is well");
+            Ok(())
+        };
+        Options::default().run(main).expect("it ends well");
     }
 }

@@ -1,6 +1,7 @@
 //! Counters, kept by distance, because locality is a matter of distance.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use ultramarine_topology::Distance;
 
@@ -10,6 +11,10 @@ use ultramarine_topology::Distance;
 pub struct Statistics {
     /// Tasks that this PE has started, wherever they came from.
     pub tasks: u64,
+    /// How many tasks have ended that each PE had spawned, by its number: each once, wherever it ran
+    /// and however often. Cancelled ones may be left out. A PE counts from the first time that it is
+    /// asked for its statistics, and what a PE has counted goes with it when it dies.
+    pub ended: BTreeMap<u32, u64>,
     /// Tasks that other PEs have placed here.
     pub placed: u64,
     /// FISHes that were not answered before their deadline, or that a dead PE may have had.
@@ -107,6 +112,9 @@ impl Statistics {
     /// Adds another PE's figures to these.
     pub fn merge(&mut self, other: &Statistics) {
         self.tasks += other.tasks;
+        for (pe, ended) in &other.ended {
+            *self.ended.entry(*pe).or_default() += ended;
+        }
         self.placed += other.placed;
         self.fishes_lost += other.fishes_lost;
         self.notifies += other.notifies;

@@ -27,6 +27,24 @@ pub enum WireError {
     LeftOver(usize),
 }
 
+/// What a type may have to do with bytes that are not what its `Deserialize` expects.
+const SHAPE_HINT: &str = " (serde's `skip_serializing_if`, `flatten`, `untagged` and `tag` do not \
+                          work here; see `Portable`)";
+
+impl WireError {
+    /// What is wrong with a value of the user's, and what may be wrong with its type: where its
+    /// bytes do not fit what its `Deserialize` expects, and were not damaged.
+    pub(crate) fn of_a_value(&self) -> String {
+        let hint = match self {
+            // Both have words of their own.
+            WireError::Encode(_) | WireError::Decode(DecodeError::OtherString(_)) => "",
+            WireError::Decode(DecodeError::Serde(_)) => "",
+            WireError::Decode(_) | WireError::LeftOver(_) => SHAPE_HINT,
+        };
+        format!("{self}{hint}")
+    }
+}
+
 /// What is wrong, in words: the library itself prints its error as Rust code.
 fn encoding_problem(error: &EncodeError) -> String {
     use bincode::serde::EncodeError::SequenceMustHaveLength;
@@ -256,5 +274,21 @@ mod tests {
     #[test]
     fn left_over_bytes_are_an_error() {
         assert!(matches!(decode::<u8>(&[1, 2]), Err(WireError::LeftOver(1))));
+    }
+
+    #[test]
+    fn the_hint_about_types_stands_only_where_it_fits() {
+        struct Refusing;
+        impl Serialize for Refusing {
+            fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+                Err(serde::ser::Error::custom("not today"))
+            }
+        }
+        let refused = encode(&Refusing).expect_err("it refuses").of_a_value();
+        assert_eq!(refused, "encoding failed: not today");
+        for bytes in [&[1, 2, 3][..], &[]] {
+            let error = decode::<u64>(bytes).expect_err("it is no number");
+            assert!(error.of_a_value().ends_with(SHAPE_HINT), "{error}");
+        }
     }
 }

@@ -93,8 +93,8 @@ where
         };
         let (numbers, parts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
         let tasks = kept.missing_nodes(parts);
-        let tasks = tasks.map(|(positions, part)| (positions, solve(part))).collect();
-        let solutions = kept.complete(tasks).await?;
+        let tasks: Vec<_> = tasks.map(|(positions, part)| (positions, solve(part))).collect();
+        let solutions = kept.complete(tasks, None).await?;
         Ok(top.combine(cx, algorithm, numbers.into_iter().zip(solutions.into_values())).await)
     }
 }

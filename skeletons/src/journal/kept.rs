@@ -174,17 +174,18 @@ impl<V: Portable> Kept<V> {
         nodes.filter(|(positions, _)| !self.results.contains_key(&positions.start))
     }
 
-    /// Awaits the results of these groups, and keeps each as it comes. Returns all results when
-    /// they are on the disk.
+    /// Awaits the results of these groups, and keeps each as it comes. Begins all at once, or at
+    /// most so many at a time. Returns all results when they are on the disk.
     pub(crate) async fn complete<F>(
         mut self,
-        tasks: Vec<(Range<u64>, F)>,
+        tasks: impl IntoIterator<Item = (Range<u64>, F)>,
+        window: Option<usize>,
     ) -> Result<BTreeMap<u64, V>, JournalError>
     where
         F: Future<Output = Result<V, TaskError>>,
     {
-        let tasks = tasks.into_iter();
-        let ended = self.keep_all(tasks.map(async |(group, task)| (group, task.await))).await;
+        let tasks = tasks.into_iter().map(async |(group, task)| (group, task.await));
+        let ended = self.keep_all(tasks, window.unwrap_or(usize::MAX)).await;
         if let Some(copies) = &mut self.copies {
             copies.end(&self.results).await;
         }
@@ -202,9 +203,10 @@ impl<V: Portable> Kept<V> {
     /// Its end cancels the tasks that are left.
     async fn keep_all(
         &mut self,
-        tasks: impl Iterator<Item = impl Future<Output = (Range<u64>, Result<V, TaskError>)>>,
+        mut tasks: impl Iterator<Item = impl Future<Output = (Range<u64>, Result<V, TaskError>)>>,
+        window: usize,
     ) -> Result<(), JournalError> {
-        let mut running: FuturesUnordered<_> = tasks.collect();
+        let mut running: FuturesUnordered<_> = tasks.by_ref().take(window.max(1)).collect();
         loop {
             let ended = {
                 let copied = pin!(async {
@@ -220,6 +222,7 @@ impl<V: Portable> Kept<V> {
             };
             let Some((positions, result)) = ended else { return Ok(()) };
             self.keep(positions, result?)?;
+            running.extend(tasks.next());
         }
     }
 

@@ -133,7 +133,7 @@ where
         fits: fn(&V, &Range<u64>) -> bool,
         spawn: impl Fn(Placement, G::Handle, Vec<I::Item>) -> Future<V>,
     ) -> Result<BTreeMap<u64, V>, JournalError> {
-        let Map { given, items, spread, grain, .. } = self;
+        let Map { given, items, spread, grain, window, .. } = self;
         let items: Vec<I::Item> = items.into_iter().collect();
         let mut digest = Digest::default();
         digest.add(&given.encoded()?);
@@ -150,7 +150,8 @@ where
         let given = given.share(cx);
         let mut items = items.into_iter();
         let mut next = 0;
-        let tasks = kept.missing(size).enumerate().map(|(number, group)| {
+        let missing: Vec<_> = kept.missing(size).collect();
+        let tasks = missing.into_iter().enumerate().map(|(number, group)| {
             let skipped = (group.start - next) as usize;
             let length = (group.end - group.start) as usize;
             let own = items.by_ref().skip(skipped).take(length).collect();
@@ -158,7 +159,6 @@ where
             let task = spawn(spread.place(cx, number), given.clone(), own);
             (group, AbortOnDrop::new(task))
         });
-        let tasks = tasks.collect();
-        kept.complete(tasks).await
+        kept.complete(tasks, window).await
     }
 }

@@ -174,6 +174,8 @@ where
 /// | **the items of a task** | default: one |
 /// | [`chunks`](Map::chunks) | some consecutive items |
 /// | [`slices`](Map::slices) | every n-th item |
+/// | **how many tasks at a time** | default: all; for a stream four times the number of workers |
+/// | [`window`](Map::window) | at most so many |
 /// | **the result** | |
 /// | [`run`](Map::run) | all results, in the order of the items |
 /// | [`try_run`](Map::try_run) | like `run`, for a function that returns a `Result`; or its first error |
@@ -290,8 +292,26 @@ impl<O, G, I> Map<O, G, I> {
         self
     }
 
-    /// The largest number of tasks of a [`stream`](Map::stream) that exist at a time, at least 1.
-    /// Default: four times the number of worker threads of all PEs.
+    /// The largest number of tasks that exist at a time, at least 1: for items that share something
+    /// scarce, such as licences, files or memory, and for async items, of which a PE otherwise
+    /// begins all that it has. Default: all tasks, and for a [`stream`](Map::stream) four times the
+    /// number of worker threads of all PEs.
+    ///
+    /// With a window, [`two_level`](Self::two_level) uses no coordinators: tasks wait at the
+    /// caller, and PEs within its radius may steal them.
+    ///
+    /// ```
+    /// use ultramarine::prelude::*;
+    ///
+    /// /// Asks for pages, eight at a time, and keeps what has come.
+    /// async fn pages(cx: &Context) -> Result<Vec<u64>, JournalError> {
+    ///     let fetch = async |cx: Context, page: u64| {
+    ///         cx.sleep(std::time::Duration::from_millis(1)).await;
+    ///         page
+    ///     };
+    ///     map_async(fetch, 0..100).window(8).journal("pages.journal").run(cx).await
+    /// }
+    /// ```
     pub fn window(mut self, tasks: usize) -> Self {
         self.window = Some(tasks);
         self
@@ -311,7 +331,7 @@ where
     /// The error of the first task, in the order of the tasks, that ended without a result; with
     /// [`two_level`](Self::two_level) the error of any such task. The other tasks are cancelled.
     pub async fn run(self, cx: &Context) -> Result<Vec<O::Output>, TaskError> {
-        let Map { operation, items, spread, .. } = self;
+        let Map { operation, items, spread, window, .. } = self;
         let given = self.given.share(cx);
         let group =
             move |cx: &Context, place, given, items| operation.spawn_group(cx, place, given, items);
@@ -319,14 +339,15 @@ where
             Grain::One => {
                 let one =
                     move |cx: &Context, place, given, item| operation.spawn(cx, place, given, item);
-                spread.run(cx, given, items.into_iter().collect(), one).await
+                spread.run(cx, window, given, items.into_iter().collect(), one).await
             }
             Grain::Chunks(size) => {
-                let results = spread.run(cx, given, chunked(size, items), group).await?;
+                let results = spread.run(cx, window, given, chunked(size, items), group).await?;
                 Ok(results.into_iter().flatten().collect())
             }
             Grain::Slices(count) => {
-                Ok(unsliced(spread.run(cx, given, sliced(count, items), group).await?))
+                let results = spread.run(cx, window, given, sliced(count, items), group).await?;
+                Ok(unsliced(results))
             }
         }
     }
@@ -364,7 +385,7 @@ where
         C: Fn(O::Output, O::Output) -> O::Output + Stateless,
     {
         const { (N::CHECKED, C::CHECKED) };
-        let Map { operation, items, spread, .. } = self;
+        let Map { operation, items, spread, window, .. } = self;
         let groups = match self.grain {
             Grain::One => chunked(1, items),
             Grain::Chunks(size) => chunked(size, items),
@@ -373,7 +394,7 @@ where
         let reduced = move |cx: &Context, place, given, items| {
             operation.spawn_reduced(cx, place, given, items, (identity, reduce))
         };
-        let results = spread.run(cx, self.given.share(cx), groups, reduced).await?;
+        let results = spread.run(cx, window, self.given.share(cx), groups, reduced).await?;
         Ok(results.into_iter().fold(identity(), reduce))
     }
 }

@@ -2,10 +2,12 @@
 
 use super::operation::SharedHandle;
 use crate::share::Deal;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use std::pin::pin;
 use std::vec;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Future, Placement, Portable};
+use ultramarine_runtime::executor::{AbortOnDrop, Context, Future, Placement, Portable};
 use ultramarine_topology::{Distance, Pe};
 
 /// How tasks are spread over PEs.
@@ -36,10 +38,11 @@ impl Spread {
         }
     }
 
-    /// Runs all tasks; returns their results in the order of the tasks.
+    /// Runs all tasks, at most so many at a time; returns their results in the order of the tasks.
     pub(super) async fn run<C, U, V>(
         self,
         cx: &Context,
+        window: Option<usize>,
         given: C,
         units: Vec<U>,
         spawn: impl Fn(&Context, Placement, C, U) -> Future<V> + Stateless,
@@ -49,6 +52,19 @@ impl Spread {
         U: Portable,
         V: Portable,
     {
+        if let Some(window) = window {
+            let mut results: Vec<Option<V>> = units.iter().map(|_| None).collect();
+            let tasks = units.into_iter().enumerate().map(|(n, unit)| {
+                let task = AbortOnDrop::new(spawn(cx, self.place(cx, n), given.clone(), unit));
+                async move { Ok::<_, TaskError>((n, task.await?)) }
+            });
+            let mut ended = pin!(stream::iter(tasks).buffer_unordered(window.max(1)));
+            while let Some((n, result)) = ended.try_next().await? {
+                results[n] = Some(result);
+            }
+            // Each has come.
+            return Ok(results.into_iter().flatten().collect());
+        }
         let Spread::TwoLevel { dealt, stolen } = self else {
             let futures = units.into_iter().enumerate();
             let futures =

@@ -100,7 +100,8 @@ where
 
     /// Runs a map whose function returns a `Result`. Returns all values in the order of the items,
     /// or the error that comes first, of any item; then it cancels the other tasks. All tasks exist
-    /// at once. [`slices`](Self::slices) has no effect: each item is a task.
+    /// at once, unless there is a [`window`](Self::window). [`slices`](Self::slices) has no effect:
+    /// each item is a task.
     ///
     /// ```
     /// use ultramarine::prelude::*;
@@ -121,8 +122,9 @@ where
         O: Operation<I::Item, Output = Result<R, E>>,
     {
         let mut found: Vec<Option<R>> = Vec::new();
-        // With a window, workers would wait idly for the results of others.
-        let mut results = pin!(self.window(usize::MAX).stream(cx));
+        // With that of a stream, workers would wait idly for the results of others.
+        let window = self.window.unwrap_or(usize::MAX);
+        let mut results = pin!(self.window(window).stream(cx));
         while let Some((number, result)) = results.try_next().await? {
             match result {
                 Ok(value) => {

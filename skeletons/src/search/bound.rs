@@ -19,11 +19,15 @@
 //! tasks, which have ended by then, create shared values; a message from another PE only changes a
 //! value that exists.
 
+use super::better::{Better, Listener};
 use super::task::{Pruning, SearchType};
 use super::{Search, Splitting, Tree};
+use futures_util::task::AtomicWaker;
 use serde::{Deserialize, Serialize};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{self, Poll};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Key};
 use ultramarine_topology::Pe;
@@ -122,7 +126,42 @@ where
 /// }
 /// ```
 pub fn maximise<T: Bounded>(splitting: Splitting, tree: T, root: T::Node) -> Search<T, Maximise> {
-    Search { kind: Maximise, splitting, tree, root }
+    Search { kind: Maximise, splitting, tree, root, listener: None }
+}
+
+impl<T: Bounded> Search<T, Maximise> {
+    /// Has `f` called with the value and the node when the search has found a better one than
+    /// before, in the task that awaits the search: to show it, or to keep it for an early end. If
+    /// several are found at about the same time it hears of the best. The last call is for the node
+    /// that the search returns, or one of the same value. With a [journal](Self::journal) the first
+    /// may be for the best node of the former runs.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    /// use ultramarine::prelude::*;
+    ///
+    /// /// The best node that is found in this time, and its value.
+    /// async fn in_time<T: Bounded<Node: Sync>>(
+    ///     cx: &Context,
+    ///     tree: T,
+    ///     root: T::Node,
+    /// ) -> Result<Option<(u64, T::Node)>, TaskError> {
+    ///     let best = Arc::new(Mutex::new(None));
+    ///     let kept = best.clone();
+    ///     let search = maximise(Splitting::StealDriven, tree, root).on_better(move |value, node| {
+    ///         eprintln!("found one of value {value}");
+    ///         *kept.lock().expect("no panic") = Some((value, node.clone()));
+    ///     });
+    ///     match cx.timeout(std::time::Duration::from_secs(60), search.run(cx)).await {
+    ///         Ok(found) => found,
+    ///         Err(_late) => Ok(best.lock().expect("no panic").take()),
+    ///     }
+    /// }
+    /// ```
+    pub fn on_better(mut self, f: impl FnMut(u64, &T::Node) + Send + 'static) -> Self {
+        self.listener = Some(Listener::new(f));
+        self
+    }
 }
 
 /// The incumbent as one PE knows it.
@@ -145,25 +184,50 @@ impl Incumbent {
 }
 
 /// The best node that a PE keeps.
-struct BestNode<N>(Mutex<Option<(u64, N)>>);
+struct BestNode<N> {
+    kept: Mutex<Option<(u64, N)>>,
+    /// Who hears of a better one, on the home PE.
+    hearing: AtomicWaker,
+}
 
 impl<N: Clone> BestNode<N> {
     fn get(&self) -> Option<(u64, N)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Keeps a node if it is better than the one that is kept.
     fn raise(&self, value: u64, node: &N) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.as_ref().is_none_or(|(known, _)| *known < value) {
             *kept = Some((value, node.clone()));
+            drop(kept);
+            self.hearing.wake();
         }
     }
 }
 
 impl<N> Default for BestNode<N> {
     fn default() -> Self {
-        BestNode(Mutex::new(None))
+        BestNode { kept: Mutex::new(None), hearing: AtomicWaker::new() }
+    }
+}
+
+/// The best node of a PE, whenever there is a better one than the value that was heard of.
+struct BetterNodes<N> {
+    best: Arc<BestNode<N>>,
+    heard: Option<u64>,
+}
+
+impl<N: Clone + Send> Better<N> for BetterNodes<N> {
+    fn poll(&mut self, waker: &mut task::Context<'_>) -> Poll<(u64, N)> {
+        self.best.hearing.register(waker.waker());
+        match self.best.get() {
+            Some((value, node)) if self.heard.is_none_or(|heard| heard < value) => {
+                self.heard = Some(value);
+                Poll::Ready((value, node))
+            }
+            _ => Poll::Pending,
+        }
     }
 }
 
@@ -237,6 +301,15 @@ impl<T: Bounded> SearchType<T> for Maximise {
 
     fn end(self, knowledge: &PeKnowledge<T::Node>, found: &mut Self::Output) {
         *found = better(found.take(), knowledge.best.get());
+    }
+
+    fn hear(
+        self,
+        knowledge: &PeKnowledge<T::Node>,
+        listener: Listener<T::Node>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let better = BetterNodes { best: knowledge.best.clone(), heard: None };
+        Box::pin(listener.hear(better))
     }
 
     fn learn(self, knowledge: &PeKnowledge<T::Node>, found: &Self::Output) {

@@ -90,7 +90,7 @@ where
 {
     const { (V::CHECKED, M::CHECKED) };
     let kind = Enumerate { visit, merge, found: PhantomData };
-    Search { kind, splitting, tree, root }
+    Search { kind, splitting, tree, root, listener: None }
 }
 
 /// The type of search of [`enumerate()`].

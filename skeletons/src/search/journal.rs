@@ -19,11 +19,13 @@
 //! A job that starts again begins with the best node of all records as its incumbent. A node of the
 //! tree may bound the search at any time.
 
+use super::better::beside;
 use super::task::{ForgetOnDrop, Pruning, SearchTask, SearchType};
 use super::{Search, Tree};
 use crate::journal::{Expanded, JournalError, Journalled, expand_top, identity};
 use std::path::PathBuf;
 use ultramarine_journal::Digest;
+use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::Context;
 use ultramarine_runtime::wire::encode;
 use ultramarine_topology::Distance;
@@ -77,10 +79,11 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
     /// are cancelled.
     pub async fn run(self, cx: &Context) -> Result<K::Output, JournalError> {
         let Some(file) = self.file else { return Ok(self.skeleton.run(cx).await?) };
-        let Search { kind: search_type, splitting, tree, root } = self.skeleton;
+        let Search { kind: search_type, splitting, tree, root, listener } = self.skeleton;
         let key = cx.new_key();
         let _forget = K::KEEPS_VALUES.then(|| ForgetOnDrop(cx, key));
         let (knowledge, mut found) = search_type.begin(cx, key);
+        let hearing = listener.map(|listener| search_type.hear(&knowledge, listener));
         let subtrees = expand_top(cx, (0_u32, root), self.records, |(depth, node), below| {
             // Later siblings are pruned when their turn comes.
             if let Pruning::Nothing = search_type.visit(&knowledge, &tree, &node, &mut found) {
@@ -107,12 +110,13 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
             let completed = async move {
                 let mut result = task.await??;
                 search_type.end(knowledge, &mut result);
-                Ok(result)
+                Ok::<_, TaskError>(result)
             };
             (positions, completed)
         });
-        let tasks = tasks.collect();
-        let results = kept.complete(tasks).await?;
+        let tasks: Vec<_> = tasks.collect();
+        // What is the best is kept by the home PE before a task returns with it.
+        let results = beside(kept.complete(tasks, None), hearing, |_| {}).await?;
         results.into_values().for_each(|result| search_type.merge(&mut found, result));
         search_type.end(&knowledge, &mut found);
         Ok(found)

@@ -20,6 +20,7 @@
 //! |---|---|
 //! | What is done with a node of an enumeration? | `enumerate` |
 //! | How does a better bound reach all PEs? | `bound` |
+//! | How does the caller hear of it? | `better` |
 //! | When does a task give work to others? | `task` |
 //! | Which nodes has a task still to visit? | `frontier` |
 //! | How do results outlive the job? | `journal` |
@@ -31,12 +32,14 @@
 //! Tzannes, Caragea, Barua and Vishkin 2010. The three as skeletons: `YewPar`, Archibald et al.
 //! 2020.)
 
+mod better;
 mod bound;
 mod enumerate;
 mod frontier;
 mod journal;
 mod task;
 
+pub use better::Listener;
 pub use bound::{Bounded, Maximise, maximise, par_maximise};
 pub use enumerate::{Enumerate, enumerate, par_enumerate};
 pub use frontier::Frontier;
@@ -85,4 +88,5 @@ pub struct Search<T: Tree, K> {
     splitting: Splitting,
     tree: T,
     root: T::Node,
+    listener: Option<Listener<T::Node>>,
 }

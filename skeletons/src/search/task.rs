@@ -1,11 +1,13 @@
 //! The loop that visits nodes and splits off tasks. All types of search share it, so it must never
 //! know what is searched for.
 
+use super::better::{Listener, beside};
 use super::frontier::Frontier;
 use super::{Search, Splitting, Tree};
 use crate::ResultFuture;
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
+use std::pin::Pin;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{AbortOnDrop, Context, Future, Key, Portable, Shared};
@@ -46,6 +48,14 @@ pub trait SearchType<T: Tree>: Stateless {
     fn merge(self, found: &mut Self::Output, other: Self::Output);
     /// Called when the task has visited all of its nodes.
     fn end(self, _: &Self::Knowledge, _: &mut Self::Output) {}
+    /// On the home PE: has the program hear of what is found.
+    fn hear(
+        self,
+        _: &Self::Knowledge,
+        _: Listener<T::Node>,
+    ) -> Pin<Box<dyn std::future::Future<Output = ()> + Send>> {
+        Box::pin(std::future::pending())
+    }
     /// On the home PE: learns of the output of a task that ended in an earlier run of the job.
     fn learn(self, _: &Self::Knowledge, _: &Self::Output) {}
 }
@@ -74,14 +84,23 @@ impl<T: Tree, K: SearchType<T>> Search<T, K> {
     /// process should have stopped, may leave its incumbent in the memory of a PE until the job
     /// ends.
     pub async fn run(self, cx: &Context) -> Result<K::Output, TaskError> {
-        let Search { kind: search_type, splitting, tree, root } = self;
+        let Search { kind: search_type, splitting, tree, root, listener } = self;
         let key = cx.new_key();
         let _forget = K::KEEPS_VALUES.then(|| ForgetOnDrop(cx, key));
         // The root is a task like the others. The caller only waits: it may be the main task, which
         // can run on a thread beside the workers.
         let tree = cx.share(tree);
         let root_task = SearchTask { tree, key, splitting, depth: 0, nodes: vec![root] };
-        root_task.spawn(cx, Distance::ZERO, search_type).await?
+        let search = root_task.spawn(cx, Distance::ZERO, search_type);
+        let Some(listener) = listener else { return search.await? };
+        let (knowledge, _) = search_type.begin(cx, key);
+        let hearing = search_type.hear(&knowledge, listener);
+        let learn = |ended: &Result<Result<K::Output, _>, _>| {
+            if let Ok(Ok(found)) = ended {
+                search_type.learn(&knowledge, found);
+            }
+        };
+        beside(search, Some(hearing), learn).await?
     }
 }
 

@@ -1,6 +1,7 @@
 //! Mailboxes: values that tasks on different PEs send each other, in order.
 
 use super::context::Context;
+use super::mail_types::{AnyMail, MailTypes};
 use crate::error::TaskError;
 use crate::executor::keep::deaths::DeathListener;
 use crate::executor::keep::inbox::InboxItem;
@@ -42,7 +43,11 @@ impl<T> std::fmt::Debug for Mailbox<T> {
 }
 
 /// Values that have arrived and were not received yet.
-struct MailQueue<T>(Mutex<State<T>>);
+struct MailQueue<T> {
+    state: Mutex<State<T>>,
+    /// The mailboxes of the same key.
+    types: Arc<MailTypes>,
+}
 
 struct State<T> {
     from: BTreeMap<Pe, Sender<T>>,
@@ -55,6 +60,9 @@ struct State<T> {
     waker: Option<Waker>,
     /// No value arrives any more: the key was forgotten.
     is_closed: bool,
+    /// Whether a value has ever arrived, and whether a task has ever waited.
+    has_come: bool,
+    has_waited: bool,
 }
 
 struct Sender<T> {
@@ -65,6 +73,11 @@ struct Sender<T> {
 }
 
 impl<T> State<T> {
+    /// Whether a task waits, as far as is known: it may have given up.
+    fn is_awaited(&self) -> bool {
+        self.waker.is_some() || self.from.values().any(|sender| sender.waker.is_some())
+    }
+
     /// The next value; senders take turns.
     fn next_of_any(&mut self) -> Option<(Pe, T)> {
         while let Some(from) = self.queue.pop_front() {
@@ -90,20 +103,23 @@ impl<T> Default for Sender<T> {
 }
 
 impl<T> MailQueue<T> {
-    fn new() -> Self {
-        MailQueue(Mutex::new(State {
+    fn new(types: Arc<MailTypes>) -> Self {
+        let state = State {
             from: BTreeMap::new(),
             queue: VecDeque::new(),
             dead: BTreeSet::new(),
             unreported_deaths: VecDeque::new(),
             waker: None,
             is_closed: false,
-        }))
+            has_come: false,
+            has_waited: false,
+        };
+        MailQueue { state: Mutex::new(state), types }
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {
         // No user code runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn close(&self) {
@@ -116,8 +132,10 @@ impl<T> MailQueue<T> {
         waiting.into_iter().for_each(|waker| discard_with(|| waker.wake()));
     }
 
-    fn put(&self, from: Pe, value: T) {
+    /// Adds a value. Returns whether it is the first that has ever come.
+    fn put(&self, from: Pe, value: T) -> bool {
         let mut state = self.state();
+        let is_first = !std::mem::replace(&mut state.has_come, true);
         let State { from: senders, queue, waker, .. } = &mut *state;
         let any = waker.take();
         let sender = senders.entry(from).or_default();
@@ -128,6 +146,23 @@ impl<T> MailQueue<T> {
         let one = sender.waker.take();
         drop(state);
         one.into_iter().chain(any).for_each(|waker| discard_with(|| waker.wake()));
+        is_first
+    }
+}
+
+impl<T: Send> AnyMail for MailQueue<T> {
+    fn of(&self) -> &'static str {
+        std::any::type_name::<T>()
+    }
+
+    fn waits_in_vain(&self) -> bool {
+        let state = self.state();
+        !state.has_come && state.is_awaited()
+    }
+
+    fn is_left_unread(&self) -> bool {
+        let state = self.state();
+        !state.is_awaited() && state.from.values().any(|sender| !sender.values.is_empty())
     }
 }
 
@@ -162,7 +197,10 @@ impl<T: Portable> Mailbox<T> {
     /// one whose key is forgotten there.
     pub fn send(&self, to: Pe, value: T) -> Result<(), TaskError> {
         let deliver = async |cx: Context, (key, from, value): (Key, Pe, T)| {
-            cx.mailbox(key).mail_queue.put(from, value);
+            let Mailbox { mail_queue, .. } = cx.mailbox(key);
+            if mail_queue.put(from, value) {
+                mail_queue.types.look_later(&cx);
+            }
         };
         self.cx.tell(to, deliver, (self.key, self.cx.pe(), value))
     }
@@ -189,8 +227,12 @@ impl<T: Portable> Mailbox<T> {
             let old = sender.waker.replace(waker.waker().clone());
             let is_dead = state.dead.contains(&from);
             let is_closed = state.is_closed;
+            let is_first = !std::mem::replace(&mut state.has_waited, true);
             drop(state);
             drop(old);
+            if is_first {
+                self.mail_queue.types.look_later(&self.cx);
+            }
             if is_dead {
                 return Poll::Ready(Err(TaskError::Died { pe: from }));
             }
@@ -218,8 +260,12 @@ impl<T: Portable> Mailbox<T> {
             }
             let old = state.waker.replace(waker.waker().clone());
             let is_closed = state.is_closed;
+            let is_first = !std::mem::replace(&mut state.has_waited, true);
             drop(state);
             drop(old);
+            if is_first {
+                self.mail_queue.types.look_later(&self.cx);
+            }
             self.cx.end_of_waiting(is_closed)
         })
         .await
@@ -246,7 +292,8 @@ impl Context {
     ///
     /// The type is part of the address: a `u64` arrives in the mailbox of `u64`. **A mailbox on
     /// which nothing arrives waits, without an error**: also if the value was sent as another type,
-    /// as `u32` for example, or under another key. [`Context::timeout`] limits the wait.
+    /// as `u32` for example, or under another key. (Of another type the log tells after 10 s, the
+    /// setting `blocked_after`.) [`Context::timeout`] limits the wait.
     ///
     /// Spawn tasks that exchange values [unsupervised](Context::unsupervised). A supervised task
     /// may be run again after a death, alone and perhaps elsewhere: it would not receive again what
@@ -270,10 +317,13 @@ impl Context {
         let mut is_new = false;
         let kept = self.shared(key, || {
             is_new = true;
-            CloseWhenForgotten(Arc::new(MailQueue::<T>::new()))
+            let types = self.shared(key, MailTypes::default);
+            CloseWhenForgotten(Arc::new(MailQueue::<T>::new(types)))
         });
         let mail_queue = kept.0.clone();
         if is_new {
+            let any: Arc<dyn AnyMail> = mail_queue.clone();
+            mail_queue.types.add(Arc::downgrade(&any));
             let listener: Arc<dyn DeathListener> = mail_queue.clone();
             self.pe.death_listeners.add(Arc::downgrade(&listener));
             // Those that died before are announced to it too.
@@ -289,9 +339,10 @@ mod tests {
 
     #[test]
     fn senders_take_turns_and_none_is_queued_twice() {
-        let mail_queue = MailQueue::new();
+        let mail_queue = MailQueue::new(Arc::default());
         let (one, two) = (Pe::new(1), Pe::new(2));
-        (0..3).for_each(|n| mail_queue.put(one, n));
+        assert!(mail_queue.put(one, 0));
+        assert!(!mail_queue.put(one, 1) && !mail_queue.put(one, 2));
         mail_queue.put(two, 7);
         let mut state = mail_queue.state();
         assert_eq!(state.queue.len(), 2);

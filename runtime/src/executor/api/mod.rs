@@ -8,6 +8,7 @@
 //! | `body` | async functions, which get a context |
 //! | `fork` | a task that its parent takes back unless a thread has started it |
 //! | `telling`, `mailbox` | messages without a reply; values from one PE to another, in order |
+//! | `mail_types` | who waits at a mailbox for another type than comes |
 //! | `store` | values that the tasks on one PE share by key |
 //! | `values` | values that stay in a process, and their handles |
 //! | `sleep` | sleeping and timeouts |
@@ -18,6 +19,7 @@ pub(crate) mod body;
 pub(crate) mod context;
 pub(crate) mod deaths;
 pub(crate) mod fork;
+mod mail_types;
 pub(crate) mod mailbox;
 pub(crate) mod run;
 pub(crate) mod sleep;

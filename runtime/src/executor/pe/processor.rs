@@ -19,6 +19,7 @@ use crate::executor::schedule::serial::Serial;
 use crate::executor::schedule::standby::Standby;
 use crate::executor::schedule::threads::workers;
 use crate::executor::schedule::timers::Timers;
+use crate::executor::task::activity::count_ends;
 use crate::executor::task::cancel::{Cancelled, register_pe};
 use crate::executor::task::start::{Start, Waiting};
 use crate::forked::TakesPart;
@@ -164,6 +165,8 @@ pub(crate) struct Processor {
     bootstrap: BootstrapTraffic,
     /// Tasks that were started but are not the user's, such as readers of messages.
     pub(crate) uncounted: AtomicU64,
+    /// Tasks of this PE whose results have come from other PEs, while they are counted.
+    pub(crate) ended_elsewhere: AtomicU64,
     /// The number of tasks that cannot start before values arrive that are being fetched.
     pub(crate) waiting_for_values: AtomicUsize,
     /// The main task, if the job outlives its root.
@@ -250,6 +253,7 @@ impl Processor {
             started: Instant::now(),
             bootstrap,
             uncounted: AtomicU64::new(0),
+            ended_elsewhere: AtomicU64::new(0),
             waiting_for_values: AtomicUsize::new(0),
             main,
             main_ended: AtomicBool::new(false),
@@ -309,6 +313,9 @@ impl Processor {
         let (mut statistics, of_lanes) = counted.unwrap_or_default();
         let uncounted = self.uncounted.load(Ordering::SeqCst);
         statistics.tasks = self.queues.started().saturating_sub(uncounted);
+        count_ends();
+        let ended = self.queues.ended() + self.ended_elsewhere.load(Ordering::Relaxed);
+        statistics.ended = (ended > 0).then_some((self.me.number(), ended)).into_iter().collect();
         statistics.orphans += self.orphans.load(Ordering::Relaxed);
         let connections = of_lanes + self.liveness.connections();
         statistics.upkeep = Upkeep {

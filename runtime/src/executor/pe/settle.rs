@@ -2,7 +2,9 @@
 //! decodes the results and wakes the tasks that wait, with user code.
 
 use super::processor::Processor;
+use crate::error::TaskError;
 use crate::executor::engine::host::Results;
+use crate::executor::task::activity::counts_ends;
 use crate::executor::task::start::Fill;
 use crate::protocol::Outcome;
 use std::cell::Cell;
@@ -61,6 +63,10 @@ impl Processor {
     /// Fills a future. A long value that must be decoded is left to a worker: the calling thread
     /// may be the only one that handles messages.
     fn settle(self: &Arc<Self>, future: Arc<dyn Fill>, outcome: Outcome) {
+        let has_ended = !matches!(outcome, Err(TaskError::Cancelled | TaskError::ShuttingDown));
+        if counts_ends() && has_ended && future.is_counted() {
+            self.ended_elsewhere.fetch_add(1, Ordering::Relaxed);
+        }
         let is_long = outcome.as_ref().is_ok_and(|value| value.many.is_some());
         if is_long && future.is_decoded() && !self.queues.is_worker() && !self.is_ending() {
             let pe = self.clone();

@@ -44,8 +44,8 @@ impl Processor {
         function: &'static dyn Function<Processor, A, R>,
         argument: A,
     ) -> Future<R> {
-        let task = Arc::new(Local::new(function, self.own_origin(), Distance::ZERO, argument));
-        self.submit(self.me(), Destination::First(pe), task)
+        let task = Local::new(function, self.own_origin(), Distance::ZERO, argument);
+        self.submit(self.me(), Destination::First(pe), Arc::new(task.into_uncounted()))
     }
 
     /// Queues a task for a worker. A task that an [orphan](super::guests) spawns is

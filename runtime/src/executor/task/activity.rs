@@ -4,7 +4,7 @@ use crate::code::{Name, NameCell};
 use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ pub(crate) const MAIN_TASK: &str = "the main task";
 pub(crate) struct Activity {
     /// The number of tasks it has started.
     pub(crate) started: AtomicU64,
+    /// The number of this PE's own tasks that have ended on this thread, while they are counted.
+    pub(crate) ended: AtomicU64,
     /// How often it has resumed a task.
     pub(crate) resumed: AtomicU64,
     /// The function that it is inside of; none between two tasks.
@@ -35,6 +37,40 @@ thread_local! {
 /// here skips it: the queue has noted the function already.)
 pub(crate) fn enter_function(function: Option<Name>) -> Option<Name> {
     OWN.with_borrow(|own| own.as_ref()?.function.replace(function))
+}
+
+/// Whether the ends of tasks are counted. (Not from the beginning: that would take a twentieth of
+/// the time of an empty task.)
+static COUNTS_ENDS: AtomicBool = AtomicBool::new(false);
+
+/// From now on the PEs of this process count the ends of tasks.
+pub(crate) fn count_ends() {
+    COUNTS_ENDS.store(true, Ordering::Relaxed);
+}
+
+/// Whether they do.
+#[inline]
+pub(crate) fn counts_ends() -> bool {
+    COUNTS_ENDS.load(Ordering::Relaxed)
+}
+
+/// Notes that a task of this PE is about to end on the calling thread.
+#[inline]
+pub(crate) fn note_end() {
+    if counts_ends() {
+        note_end_here();
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn note_end_here() {
+    OWN.with_borrow(|own| {
+        if let Some(own) = own {
+            // Only this thread writes it.
+            own.ended.store(own.ended.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+    });
 }
 
 impl Activity {

@@ -5,6 +5,7 @@
 //! is bytes already.) Then its future is entered into the engine's table, where the result will
 //! look for it. At the thief the task is a [guest](super::arrival).
 
+use super::activity::note_end;
 use super::body::Run;
 use super::cancel::{Batch, Mark, new_task};
 use super::caught::{discard, discard_with};
@@ -38,6 +39,8 @@ pub(crate) struct Local<S: 'static, A: 'static, R: 'static> {
     radius: Distance,
     is_supervised: bool,
     is_fork: bool,
+    /// Whether it is the program's, and not the runtime's own.
+    is_counted: bool,
     /// Where it is, once it has started.
     mark: Mark,
     /// This lock is released with a plain store. With the standard library's, which exchanges a
@@ -76,6 +79,7 @@ impl<S: Site, A: Portable, R: Portable> Local<S, A, R> {
             radius,
             is_supervised: parent.is_supervised,
             is_fork: false,
+            is_counted: true,
             mark: Mark::default(),
             state: SpinMutex::new(state),
         }
@@ -85,6 +89,19 @@ impl<S: Site, A: Portable, R: Portable> Local<S, A, R> {
     pub(crate) fn into_fork(mut self) -> Self {
         self.is_fork = true;
         self
+    }
+
+    /// Makes it a task of the runtime, which is not counted.
+    pub(crate) fn into_uncounted(mut self) -> Self {
+        self.is_counted = false;
+        self
+    }
+
+    /// It is about to end here. (Before it does, since then a task that waits for it may count.)
+    fn note_end(&self) {
+        if self.is_counted {
+            note_end();
+        }
     }
 
     fn state(&self) -> SpinMutexGuard<'_, State<A, R>, Yield> {
@@ -195,7 +212,10 @@ impl<S: Site, A: Portable, R: Portable> Start<S> for Local<S, A, R> {
             (origin, self.clone() as _)
         };
         match self.function.run(pe, argument, &begins) {
-            Run::Computed(result) => self.finish(result),
+            Run::Computed(result) => {
+                self.note_end();
+                self.finish(result);
+            }
             Run::Ended => {}
             Run::Waits(task) => self.stay(task),
         }
@@ -242,6 +262,7 @@ impl<S: Site, A: Portable, R: Portable> Start<S> for Local<S, A, R> {
 
 impl<S: Site, A: Portable, R: Portable> Settle<R> for Local<S, A, R> {
     fn settle(&self, result: Result<R, TaskError>) {
+        self.note_end();
         self.finish(result);
         self.mark.note_end();
     }
@@ -258,6 +279,10 @@ impl<S: Site, A: Portable, R: Portable> Fill for Local<S, A, R> {
 
     fn is_decoded(&self) -> bool {
         !is_plain::<R>()
+    }
+
+    fn is_counted(&self) -> bool {
+        self.is_counted
     }
 
     fn name(&self) -> &'static str {

@@ -206,6 +206,10 @@ impl Fill for WithHandles {
         self.future.is_decoded()
     }
 
+    fn is_counted(&self) -> bool {
+        self.future.is_counted()
+    }
+
     fn name(&self) -> &'static str {
         self.future.name()
     }
@@ -254,7 +258,7 @@ fn codec_failed(
     why: Result<wire::WireError, String>,
 ) -> TaskError {
     let reason = match why {
-        Ok(error) => error.to_string(),
+        Ok(error) => error.of_a_value(),
         Err(message) => format!("its serialisation panicked: {message}"),
     };
     label.codec_error(of_type, reason)

@@ -46,6 +46,11 @@ pub trait Fill: Send + Sync {
     /// Whether the result must be decoded.
     fn is_decoded(&self) -> bool;
 
+    /// Whether the task is the program's, and counts among those that have ended.
+    fn is_counted(&self) -> bool {
+        true
+    }
+
     /// The name of the task's function, for people to read.
     fn name(&self) -> &'static str;
 }

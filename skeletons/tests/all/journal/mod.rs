@@ -93,6 +93,33 @@ fn what_is_in_the_journal_is_not_computed_again() {
 }
 
 #[test]
+fn a_window_limits_the_tasks_however_their_results_are_taken() {
+    static RUNNING: AtomicU64 = AtomicU64::new(0);
+    static MOST: AtomicU64 = AtomicU64::new(0);
+    job(racks(&[2, 1], 1), async |cx| {
+        let nap = async |cx: Context, n: u64| {
+            MOST.fetch_max(RUNNING.fetch_add(1, SeqCst) + 1, SeqCst);
+            cx.sleep(std::time::Duration::from_millis(2)).await;
+            RUNNING.fetch_sub(1, SeqCst);
+            n
+        };
+        let naps = || map_async(nap, 0..50).window(4);
+        let all: Vec<u64> = (0..50).collect();
+        let (_folder, path) = journal();
+        assert_eq!(naps().journal(&path).run(&cx).await?, all);
+        assert_eq!(naps().chunks(3).run(&cx).await?, all);
+        assert_eq!(naps().two_level(Distance::ONE).run(&cx).await?, all);
+        assert_eq!(naps().slices(9).reduce(|| 0, |a, b| a + b, &cx).await?, 49 * 25);
+        let most = MOST.swap(0, SeqCst);
+        assert!((2..=4).contains(&most), "{most} at a time");
+        // Without one they are all begun.
+        assert_eq!(map_async(nap, 0..50).run(&cx).await?, all);
+        assert!(MOST.load(SeqCst) > 4);
+        Ok(())
+    });
+}
+
+#[test]
 fn what_came_before_a_failure_is_kept() {
     job(racks(&[1, 1], 1), async |cx| {
         let (_folder, path) = journal();

@@ -4,6 +4,7 @@ use super::{SPLITTINGS, visited};
 use crate::common::{here, hierarchies, job};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine::{LaneKind, Options};
@@ -233,5 +234,37 @@ fn nothing_is_left_of_a_search() {
             Ok(())
         });
         result.expect("the job is well");
+    }
+}
+
+/// The values of which a search has told, and that of the node it has returned.
+async fn told(cx: &Context, journal: Option<&std::path::Path>) -> (Vec<u64>, u64) {
+    let things = (1..=12).map(|n| (n * 7 % 11 + 1, n * 5 % 13 + 1)).collect();
+    let knapsack = Knapsack { things, capacity: 40 };
+    let root = Packed { next: 0, value: 0, weight: 0 };
+    let values = Arc::new(Mutex::new(Vec::new()));
+    let heard = values.clone();
+    let search = maximise(Splitting::Budget(1), knapsack, root).on_better(move |value, node| {
+        assert_eq!(value, node.value);
+        heard.lock().unwrap().push(value);
+    });
+    let found = search.optional_journal(journal).run(cx).await.expect("it is well");
+    let values = std::mem::take(&mut *values.lock().unwrap());
+    (values, found.expect("one may take nothing").0)
+}
+
+#[test]
+fn who_waits_hears_of_better_nodes() {
+    for places in hierarchies() {
+        job(places, async |cx| {
+            let folder = tempfile::tempdir()?;
+            let path = folder.path().join("best.journal");
+            for journal in [None, Some(&*path), Some(&*path)] {
+                let (values, best) = told(&cx.supervised(), journal).await;
+                assert!(values.is_sorted_by(|one, next| one < next), "{values:?}");
+                assert_eq!(values.last(), Some(&best), "{values:?}");
+            }
+            Ok(())
+        });
     }
 }

@@ -166,7 +166,7 @@ fn arrived<T: Portable + Sync>(array: Array) -> Result<Arc<T>, TaskError> {
         Err(array) => {
             let value = travelling(|| caught(|| wire::decode(array.bytes())));
             let value = value.map_err(codec_error::<T>)?;
-            value.map(Arc::new).map_err(|error| codec_error::<T>(error.to_string()))
+            value.map(Arc::new).map_err(|error| codec_error::<T>(error.of_a_value()))
         }
     }
 }
@@ -248,7 +248,7 @@ async fn give_value<T: Portable + Sync>(
     let array = match array::share(&value) {
         Some(array) => array,
         None => caught(|| wire::encode(&*value))
-            .and_then(|encoded| encoded.map(Array::from).map_err(|error| error.to_string()))
+            .and_then(|encoded| encoded.map(Array::from).map_err(|error| error.of_a_value()))
             .map_err(codec_error::<T>)?,
     };
     let (bytes, limit) = (array.bytes().len(), pe.value_bytes_max());
