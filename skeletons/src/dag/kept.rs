@@ -80,7 +80,7 @@ where
             };
             (u64::from(node.index)..u64::from(node.index) + 1, result)
         });
-        let complete = kept.complete(tasks.collect());
+        let complete = kept.complete(tasks.collect::<Vec<_>>(), usize::MAX);
         let (values, complete) = join(host.results(&wanted), complete).await;
         let values = values?;
         complete.map_err(DagError::journal)?;

@@ -166,25 +166,26 @@ impl<V: Portable> Kept<V> {
         })
     }
 
-    /// The nodes of a tree without results, the last first: a PE first takes the task that it has
-    /// spawned last.
-    pub(crate) fn missing_nodes<N>(&self, nodes: Vec<N>) -> impl Iterator<Item = (Range<u64>, N)> {
-        let nodes = nodes.into_iter().enumerate().rev();
+    /// The nodes of a tree without results.
+    pub(crate) fn missing_nodes<N>(&self, nodes: Vec<N>) -> Vec<(Range<u64>, N)> {
+        let nodes = nodes.into_iter().enumerate();
         let nodes = nodes.map(|(index, node)| (index as u64..index as u64 + 1, node));
-        nodes.filter(|(positions, _)| !self.results.contains_key(&positions.start))
+        nodes.filter(|(positions, _)| !self.results.contains_key(&positions.start)).collect()
     }
 
     /// Awaits the results of these groups, and keeps each as it comes. Returns all results when
-    /// they are on the disk.
+    /// they are on the disk. Of the tasks at most `at_once` have begun and not ended; the others
+    /// are not asked of the iterator yet.
     pub(crate) async fn complete<F>(
         mut self,
-        tasks: Vec<(Range<u64>, F)>,
+        tasks: impl IntoIterator<Item = (Range<u64>, F)>,
+        at_once: usize,
     ) -> Result<BTreeMap<u64, V>, JournalError>
     where
         F: Future<Output = Result<V, TaskError>>,
     {
-        let tasks = tasks.into_iter();
-        let ended = self.keep_all(tasks.map(async |(group, task)| (group, task.await))).await;
+        let tasks = tasks.into_iter().map(async |(group, task)| (group, task.await));
+        let ended = self.keep_all(tasks, at_once).await;
         if let Some(copies) = &mut self.copies {
             copies.end(&self.results).await;
         }
@@ -202,9 +203,10 @@ impl<V: Portable> Kept<V> {
     /// Its end cancels the tasks that are left.
     async fn keep_all(
         &mut self,
-        tasks: impl Iterator<Item = impl Future<Output = (Range<u64>, Result<V, TaskError>)>>,
+        mut tasks: impl Iterator<Item = impl Future<Output = (Range<u64>, Result<V, TaskError>)>>,
+        at_once: usize,
     ) -> Result<(), JournalError> {
-        let mut running: FuturesUnordered<_> = tasks.collect();
+        let mut running: FuturesUnordered<_> = tasks.by_ref().take(at_once).collect();
         loop {
             let ended = {
                 let copied = pin!(async {
@@ -220,6 +222,7 @@ impl<V: Portable> Kept<V> {
             };
             let Some((positions, result)) = ended else { return Ok(()) };
             self.keep(positions, result?)?;
+            running.extend(tasks.next());
         }
     }
 

@@ -158,7 +158,7 @@ where
             let task = spawn(spread.place(cx, number), given.clone(), own);
             (group, AbortOnDrop::new(task))
         });
-        let tasks = tasks.collect();
-        kept.complete(tasks).await
+        let tasks: Vec<_> = tasks.collect();
+        kept.complete(tasks, usize::MAX).await
     }
 }

@@ -18,6 +18,15 @@
 //!
 //! A job that starts again begins with the best node of all records as its incumbent. A node of the
 //! tree may bound the search at any time.
+//!
+//! # The order of the subtrees
+//!
+//! A branch and bound needs its promising subtrees first: what it finds there prunes the others.
+//! If all were spawned at once, the order would be that of the queues. A worker takes the youngest
+//! task, a thief the oldest, and if a thread that is no worker has spawned them, every worker takes
+//! the oldest. So some searches began with the least promising subtrees, and visited a hundred times
+//! as many nodes. Therefore at most one subtree for each worker thread has begun and not ended, and
+//! the next in the order of a depth-first search follows when one ends.
 
 use super::task::{ForgetOnDrop, Pruning, SearchTask, SearchType};
 use super::{Search, Tree};
@@ -100,7 +109,8 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
         kept.results.values().for_each(|result| search_type.learn(&knowledge, result));
 
         let tree = cx.share(tree);
-        let tasks = kept.missing_nodes(subtrees).map(|(positions, (depth, node))| {
+        let missing = kept.missing_nodes(subtrees).into_iter();
+        let tasks = missing.map(|(positions, (depth, node))| {
             let task = SearchTask { tree: tree.clone(), key, splitting, depth, nodes: vec![node] };
             let task = task.spawn(cx, Distance::ONE, search_type);
             let knowledge = &knowledge;
@@ -111,8 +121,9 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
             };
             (positions, completed)
         });
-        let tasks = tasks.collect();
-        let results = kept.complete(tasks).await?;
+        let workers = (cx.pes() as usize).saturating_mul(cx.threads());
+        let at_once = if K::PREFERS_FIRST { workers } else { usize::MAX };
+        let results = kept.complete(tasks, at_once).await?;
         results.into_values().for_each(|result| search_type.merge(&mut found, result));
         search_type.end(&knowledge, &mut found);
         Ok(found)
