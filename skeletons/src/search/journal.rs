@@ -24,9 +24,9 @@
 //! A branch and bound needs its promising subtrees first: what it finds there prunes the others.
 //! If all were spawned at once, the order would be that of the queues. A worker takes the youngest
 //! task, a thief the oldest, and if a thread that is no worker has spawned them, every worker takes
-//! the oldest. So some searches began with the least promising subtrees, and visited a hundred times
-//! as many nodes. Therefore at most one subtree for each worker thread has begun and not ended, and
-//! the next in the order of a depth-first search follows when one ends.
+//! the oldest. So some searches began with the least promising subtrees, and visited a hundred
+//! times as many nodes. Therefore at most one subtree for each worker thread has begun and not
+//! ended, and the next in the order of a depth-first search follows when one ends.
 
 use super::task::{ForgetOnDrop, Pruning, SearchTask, SearchType};
 use super::{Search, Tree};

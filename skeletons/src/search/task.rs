@@ -126,8 +126,8 @@ where
         let SearchTask { tree, key, splitting, depth, nodes } = task;
         let (knowledge, mut found) = search_type.begin(&cx, key);
         let mut tasks = Vec::new();
-        // The last first: a worker first takes the task that it has spawned last. A branch and bound
-        // that begins with the least promising nodes may visit thousands of times as many.
+        // The last first: a worker first takes the task that it has spawned last. A branch and
+        // bound that begins with the least promising nodes may visit thousands of times as many.
         let mut split_off = |parts: Vec<Vec<T::Node>>| {
             for nodes in parts.into_iter().rev() {
                 let depth = depth.saturating_add(1);

@@ -8,8 +8,8 @@ use ultramarine::prelude::*;
 use ultramarine::skeletons::search::{Maximise, Search};
 use ultramarine_testkit::racks;
 
-/// Items to choose from, heavy ones worth more, and all of nearly the same value by weight. Those of
-/// greater value by weight come first.
+/// Items to choose from, heavy ones worth more, and all of nearly the same value by weight. Those
+/// of greater value by weight come first.
 #[derive(Clone, Serialize, Deserialize)]
 struct Knapsack {
     test: usize,
