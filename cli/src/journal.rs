@@ -6,10 +6,10 @@ use std::fmt;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use ultramarine_journal::{Inspection, inspect};
+use ultramarine_journal::{BuildResults, Inspection, inspect};
 
-/// Show what the journal of a job holds: whose results, how many of how many items, and whether it
-/// is damaged.
+/// Show what the journal of a job holds: whose results, how many of how many items, which builds of
+/// the program have computed them, and whether it is damaged.
 ///
 /// The file is neither locked nor changed, and a job may be writing it. Exits with 1 if it cannot
 /// be read or is no journal. A damaged place costs the results that are in it: the next start of
@@ -47,6 +47,8 @@ struct Summary {
     done_percent: f64,
     records: u64,
     records_repeated: u64,
+    records_dropped: u64,
+    builds: Vec<BuildShare>,
     result_bytes: u64,
     file_bytes: u64,
     torn_bytes: u64,
@@ -54,6 +56,14 @@ struct Summary {
     damaged_bytes: u64,
     /// The first of them.
     damage: Vec<Place>,
+}
+
+#[derive(Serialize)]
+struct BuildShare {
+    /// `None` if it is not known.
+    build: Option<String>,
+    items_done: u64,
+    records: u64,
 }
 
 #[derive(Serialize)]
@@ -76,6 +86,11 @@ impl From<Inspection> for Summary {
                 damage.to_string()
             },
         };
+        let build = |of: &BuildResults| BuildShare {
+            build: of.build.map(|build| format!("{build:016x}")),
+            items_done: of.done.count(),
+            records: of.records,
+        };
         Summary {
             program: identity.program,
             function: identity.call,
@@ -87,6 +102,8 @@ impl From<Inspection> for Summary {
             done_percent: percent(report.done.count(), identity.items),
             records: report.records,
             records_repeated: report.records_repeated,
+            records_dropped: report.records_dropped,
+            builds: report.builds.iter().map(build).collect(),
             result_bytes: report.result_bytes,
             file_bytes: report.file_bytes,
             torn_bytes: report.torn_bytes,
@@ -118,6 +135,18 @@ impl fmt::Display for Summary {
         if self.records_repeated > 0 {
             let repeated = self.records_repeated;
             writeln!(f, "repeated      {repeated} more records, of items with an earlier result")?;
+        }
+        if self.records_dropped > 0 {
+            let dropped = self.records_dropped;
+            writeln!(
+                f,
+                "dropped       {dropped} more records, of other builds than a later start"
+            )?;
+        }
+        for (index, BuildShare { build, items_done, .. }) in self.builds.iter().enumerate() {
+            let label = if index == 0 { "builds" } else { "" };
+            let build = build.as_deref().unwrap_or("that is not known");
+            writeln!(f, "{label:<14}{items_done} items by the build {build}")?;
         }
         match self.torn_bytes {
             0 => writeln!(f, "torn tail     none")?,

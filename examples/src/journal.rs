@@ -1,9 +1,10 @@
-//! The flags `--journal`, `--journal-required` and `--journal-copies`, and the skeletons with the
-//! journal that they ask for. The examples `stencil` and those on graphs have none, since their
-//! tasks depend on each other and leave their results on the PEs; `sweep` has none, since it writes
-//! each result to a file itself.
+//! The flags `--journal`, `--journal-required`, `--journal-build` and `--journal-copies`, and the
+//! skeletons with the journal that they ask for. The examples `stencil` and those on graphs have
+//! none, since their tasks depend on each other and leave their results on the PEs; `sweep` has
+//! none, since it writes each result to a file itself.
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::num::NonZero;
 use std::path::PathBuf;
 use ultramarine::prelude::*;
@@ -23,6 +24,16 @@ pub struct JournalFlags {
     /// End the job if the journal cannot be written, instead of a warning.
     #[arg(long = "journal-required", requires = "journal")]
     pub is_required: bool,
+    /// What becomes of results in the journal that another build of the program has computed: they
+    /// are kept, with a warning; or the journal is refused; or they are computed anew.
+    #[arg(
+        long = "journal-build",
+        value_name = "CHOICE",
+        requires = "journal",
+        value_parser = other_builds(),
+        default_value = "keep"
+    )]
+    pub other_builds: OtherBuilds,
     /// Keep the journal on this number of hosts, each under the same path: for disks of their own.
     #[arg(
         long = "journal-copies",
@@ -33,10 +44,19 @@ pub struct JournalFlags {
     pub copies: NonZero<usize>,
 }
 
+fn other_builds() -> impl TypedValueParser<Value = OtherBuilds> {
+    PossibleValuesParser::new(["keep", "refuse", "anew"]).map(|choice| match choice.as_str() {
+        "refuse" => OtherBuilds::Refuse,
+        "anew" => OtherBuilds::Anew,
+        _ => OtherBuilds::Keep,
+    })
+}
+
 impl JournalFlags {
-    /// Sets whether the journal is required, and how many hosts keep it.
+    /// Sets whether the journal is required, what becomes of the results of other builds, and how
+    /// many hosts keep it.
     pub fn set<S>(&self, skeleton: Journalled<S>) -> Journalled<S> {
-        let skeleton = skeleton.copies(self.copies.get());
+        let skeleton = skeleton.copies(self.copies.get()).other_builds(self.other_builds);
         if self.is_required { skeleton.required() } else { skeleton }
     }
 

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use ultramarine_journal::{Identity, Journal, OnFailure, WAITING_BYTES_MAX};
+use ultramarine_journal::{Builds, Identity, Journal, OnFailure, WAITING_BYTES_MAX};
 
 /// The time of every 64th append is taken by itself.
 const SAMPLE_EVERY: u64 = 64;
@@ -18,7 +18,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (program, call, result) = (name("speed"), name("write"), name("bytes"));
     let identity = Identity { program, call, result, items: records, digest: 0 };
 
-    let (journal, _) = Journal::open(&path, &identity, OnFailure::Warn, |_, _| Ok(()))?;
+    let (journal, _) =
+        Journal::open(&path, &identity, Builds::default(), OnFailure::Warn, |_, _| Ok(()))?;
     let payload = vec![7; bytes];
     let (start, mut waited, mut longest) = (Instant::now(), Duration::ZERO, Duration::ZERO);
     for position in 0..records {
@@ -50,7 +51,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
 
     let start = Instant::now();
-    let (journal, report) = Journal::open(&path, &identity, OnFailure::Warn, |_, _| Ok(()))?;
+    let (journal, report) =
+        Journal::open(&path, &identity, Builds::default(), OnFailure::Warn, |_, _| Ok(()))?;
     let rate = report.records as f64 / start.elapsed().as_secs_f64();
     println!("open and read: {:?}, {rate:.0} records/s", start.elapsed());
     drop(journal);

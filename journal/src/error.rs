@@ -50,8 +50,8 @@ pub enum OpenError {
     Unbegun(PathBuf),
     /// Another version of this program wrote the file.
     #[error(
-        "the journal `{}` has format {version}, and this program knows format {}: name another \
-         file, or remove this one", .path.display(), crate::header::VERSION
+        "the journal `{}` has format {version}, and this program knows formats up to {}: name \
+         another file, or remove this one", .path.display(), crate::header::VERSION
     )]
     UnknownVersion {
         /// The file.
@@ -75,6 +75,20 @@ pub enum OpenError {
         path: PathBuf,
         /// Each thing that differs, with both values.
         differences: String,
+    },
+    /// There are results of other builds, which are to be [refused](crate::OtherBuilds::Refuse).
+    #[error(
+        "the journal `{}` has results of {items_of_others} items from another build of the \
+         program, and of {items_of_this} from this one: start that build, let these results be \
+         kept or computed anew, or name another file", .path.display()
+    )]
+    OtherBuild {
+        /// The file.
+        path: PathBuf,
+        /// The number of items whose results are of other builds, or of unknown ones.
+        items_of_others: u64,
+        /// The number of items whose results are of this build.
+        items_of_this: u64,
     },
     /// Another process, or this one, has the journal open for writing.
     #[error(
@@ -121,9 +135,10 @@ pub enum WriteError {
         /// The limit, in bytes.
         bytes_max: u64,
     },
-    /// Another program has removed the file, or cut it. Nothing is written any more.
+    /// Another program has removed, moved or replaced the file, has cut it or written to it.
+    /// Nothing is written any more.
     #[error(
-        "the journal `{}` was {what} by another program: its results are lost", .path.display()
+        "the journal `{}` was {what} by another program: no more results are kept", .path.display()
     )]
     Spoilt {
         /// The file.

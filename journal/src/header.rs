@@ -8,8 +8,8 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 /// What every journal begins with. The first byte is no text, so that no text begins so.
 const MAGIC: [u8; 8] = *b"\x8bUMJRNL\n";
 
-/// The version of the format that this crate writes, and the only one that it reads.
-pub(crate) const VERSION: u32 = 1;
+/// The version of the format that this crate writes. It reads the earlier ones, too.
+pub(crate) const VERSION: u32 = 2;
 
 /// The magic, the version and the header's length, with the checksum of these.
 const PREFIX_BYTES: usize = 24;
@@ -101,7 +101,7 @@ pub(crate) struct Header {
 /// Why the beginning of a file is no header.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum HeaderError {
-    /// There is nothing, or the beginning of a header.
+    /// There is nothing, or the beginning of a header, or a damaged header and nothing behind it.
     Unbegun,
     NoJournal,
     UnknownVersion(u32),
@@ -153,7 +153,7 @@ impl Header {
         let version = fields
             .number()
             .map_or(Err(HeaderError::Unbegun), |field| Ok(u32::from_le_bytes(field)))?;
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             return Err(HeaderError::UnknownVersion(version));
         }
         if bytes.len() < PREFIX_BYTES {
@@ -170,7 +170,9 @@ impl Header {
         let whole = bytes.get(..length).ok_or(HeaderError::Unbegun)?;
         let (covered, sum) = whole.split_last_chunk().ok_or(HeaderError::Damaged)?;
         if xxh3_64(covered) != u64::from_le_bytes(*sum) {
-            return Err(HeaderError::Damaged);
+            // The header is on the disk before the first record is written.
+            let has_records = bytes.len() > length;
+            return Err(if has_records { HeaderError::Damaged } else { HeaderError::Unbegun });
         }
         fields.rest(length).ok_or(HeaderError::Damaged)
     }
@@ -227,8 +229,9 @@ mod tests {
 
     #[test]
     fn a_header_with_a_wrong_byte_is_refused() {
-        let whole = header().encode();
-        for index in 0..whole.len() {
+        let mut whole = header().encode();
+        whole.extend(b"records");
+        for index in 0..whole.len() - b"records".len() {
             let mut bytes = whole.clone();
             bytes[index] ^= 0x20;
             let found = Header::decode(&bytes);
@@ -239,6 +242,16 @@ mod tests {
             }
         }
         assert_eq!(Header::decode(b"a text"), Err(HeaderError::NoJournal));
+    }
+
+    #[test]
+    fn a_damaged_header_without_records_holds_nothing() {
+        let mut bytes = header().encode();
+        let length = bytes.len();
+        bytes[100..].fill(0);
+        assert_eq!(Header::decode(&bytes), Err(HeaderError::Unbegun));
+        bytes.push(0);
+        assert_eq!(Header::decode(&bytes), Err(HeaderError::Damaged), "{length}");
     }
 
     #[test]

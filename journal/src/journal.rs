@@ -1,6 +1,7 @@
 //! A journal that is open for writing, and the two threads behind it: one writes the file, and the
 //! other puts it on the disk. A disk that is slow at that keeps no record from the file.
 
+use crate::builds::Builds;
 use crate::error::{OpenError, Refusal, WriteError};
 use crate::header::Identity;
 use crate::open::{self, Opened};
@@ -18,7 +19,8 @@ use std::time::{Duration, Instant};
 /// some 4 MiB are the most memory that a journal needs.
 pub const WAITING_BYTES_MAX: u64 = 64 << 20;
 
-/// How often what is new is put on the disk.
+/// How often what is new is put on the disk, and how often the writer looks whether the file is
+/// still there.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// How long dropping a journal waits for the disk.
@@ -32,6 +34,7 @@ const DROP_LIMIT: Duration = Duration::from_secs(5);
 pub struct Journal {
     queue: Arc<Queue>,
     items: u64,
+    build: Option<u64>,
     is_finished: bool,
 }
 
@@ -41,6 +44,10 @@ impl Journal {
     /// `visit` gets each record that counts, in the order of the file: the positions of its items
     /// and the bytes of its result. Of the records for the same positions the first intact one
     /// counts. Only one record is in memory at a time. If `visit` fails, nothing is opened.
+    ///
+    /// Results that another build has computed may be dropped, now or at an earlier opening
+    /// ([`OtherBuilds::Anew`](crate::OtherBuilds::Anew)). Then `visit` has got them, and gets their
+    /// positions again, with `None`: no result for these counts any more. Others may follow.
     ///
     /// A torn tail, which is what a crash leaves, is cut off. Damaged places stay where they are.
     /// The report tells of both.
@@ -56,11 +63,16 @@ impl Journal {
     pub fn open(
         path: impl AsRef<Path>,
         identity: &Identity,
+        builds: Builds,
         on_failure: OnFailure,
-        visit: impl FnMut(Range<u64>, &[u8]) -> Result<(), Refusal>,
+        visit: impl FnMut(Range<u64>, Option<&[u8]>) -> Result<(), Refusal>,
     ) -> Result<(Self, Report), OpenError> {
-        let Opened { mark, output, report } = open::open(path.as_ref(), identity, visit)?;
-        let journal = Journal::start(mark, output, identity.items, WAITING_BYTES_MAX, on_failure)?;
+        let opened = open::open(path.as_ref(), identity, builds, visit)?;
+        let Opened { mark, output, report, drops_others } = opened;
+        let items = identity.items;
+        let mut journal = Journal::start(mark, output, items, WAITING_BYTES_MAX, on_failure)?;
+        journal.build = builds.this;
+        journal.queue.begin(report.build, drops_others);
         Ok((journal, report))
     }
 
@@ -80,10 +92,10 @@ impl Journal {
             .spawn(move || write(&writers, output))
             .map_err(|error| WriteError::Io { path, source: Arc::new(error) })?;
         process::note(&queue);
-        Ok(Journal { queue, items, is_finished: false })
+        Ok(Journal { queue, items, build: None, is_finished: false })
     }
 
-    /// Appends the result for the items at these positions.
+    /// Appends the result for the items at these positions, which this build has computed.
     ///
     /// It copies the bytes and never waits for the disk: that takes some 50 ns, and for a long
     /// result about half a millisecond for each MiB. The bytes are in the file about 20 ms later,
@@ -97,12 +109,20 @@ impl Journal {
     /// # Panics
     /// If there are no positions, or one is not below the number of items.
     pub fn append(&self, positions: Range<u64>, result: &[u8]) {
+        self.append_of(self.build, positions, result);
+    }
+
+    /// [Appends](Self::append) a result that another build, or an unknown one, has computed.
+    ///
+    /// # Panics
+    /// As [`append`](Self::append).
+    pub fn append_of(&self, build: Option<u64>, positions: Range<u64>, result: &[u8]) {
         assert!(
             positions.start < positions.end && positions.end <= self.items,
             "positions {positions:?} of {} items",
             self.items
         );
-        self.queue.append(positions, result);
+        self.queue.append(build, positions, result);
     }
 
     /// The mark of the file: a random number that no other journal has.
@@ -154,7 +174,10 @@ fn write(queue: &Queue, output: Output) {
     let mut output = output;
     if let Err(error) = write_until_closed(queue, &mut output) {
         queue.fail(&error);
-        output.cut(output.end());
+        // What another program has made of the file is left as it is.
+        if !matches!(error, WriteError::Spoilt { .. }) {
+            output.cut(output.end());
+        }
     }
     drop(output);
 }
@@ -183,7 +206,8 @@ fn write_until_closed(queue: &Queue, output: &mut Output) -> Result<(), WriteErr
         // Now the other thread ends.
         drop(ask);
         let on_disk = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        written.and(on_disk)
+        written.and(on_disk)?;
+        output.look()
     })
 }
 
@@ -201,8 +225,14 @@ fn write_and_ask(
     ask: &SyncSender<Written>,
 ) -> Result<(), WriteError> {
     let mut ask_at = None;
+    let mut look_at = Instant::now() + SYNC_EVERY;
     loop {
-        let Batch { chunks, records_appended: records, is_last } = queue.next_batch(ask_at);
+        let due = ask_at.map_or(look_at, |ask_at| look_at.min(ask_at));
+        let Batch { chunks, records_appended: records, is_last } = queue.next_batch(due);
+        if look_at <= Instant::now() {
+            output.look()?;
+            look_at = Instant::now() + SYNC_EVERY;
+        }
         if !chunks.is_empty() {
             chunks.iter().try_for_each(|chunk| output.write(chunk))?;
             queue.written(chunks);
@@ -289,7 +319,8 @@ mod tests {
             digest: 0,
         };
         let path = folder.path().join("a.journal");
-        let opened = Journal::open(path, &identity, OnFailure::Warn, |_, _| Ok(()));
+        let builds = Builds::default();
+        let opened = Journal::open(path, &identity, builds, OnFailure::Warn, |_, _| Ok(()));
         opened.expect("there is room").0.append(3..5, b"");
     }
 }

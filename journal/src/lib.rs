@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use ultramarine_journal::{Digest, Identity, Journal, OnFailure, inspect};
+//! use ultramarine_journal::{Builds, Digest, Identity, Journal, OnFailure, inspect};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
@@ -21,7 +21,8 @@
 //!     digest: digest.finish(),
 //! };
 //! // The first start is killed after two of the four results.
-//! let (journal, report) = Journal::open(&path, &identity, OnFailure::Warn, |_, _| Ok(()))?;
+//! let (builds, on_failure) = (Builds::default(), OnFailure::Warn);
+//! let (journal, report) = Journal::open(&path, &identity, builds, on_failure, |_, _| Ok(()))?;
 //! assert_eq!(report.done.count(), 0);
 //! journal.append(2..3, &[9]);
 //! journal.append(0..1, &[1]);
@@ -29,8 +30,9 @@
 //!
 //! // The second one finds them, and knows what is left to do.
 //! let mut results = [None; 4];
-//! let (journal, report) = Journal::open(&path, &identity, OnFailure::Warn, |items, bytes| {
-//!     results[items.start as usize] = Some(bytes[0]);
+//! let on_failure = OnFailure::Warn;
+//! let (journal, report) = Journal::open(&path, &identity, builds, on_failure, |items, bytes| {
+//!     results[items.start as usize] = bytes.map(|bytes| bytes[0]);
 //!     Ok(())
 //! })?;
 //! assert_eq!(report.done.gaps(4).collect::<Vec<_>>(), [1..2, 3..4]);
@@ -53,6 +55,7 @@
 //! | `report` | what is said of it? |
 //! | `header`, `record` | which bytes are in the file? |
 //! | `positions` | which items are done? |
+//! | `builds` | which build of the program has done them? |
 //! | `process` | what if a signal ends the process? |
 //! | `error` | what does the user read? |
 //!
@@ -64,7 +67,7 @@
 //! | offset | length | what |
 //! |---|---|---|
 //! | 0 | 8 | `8b 55 4d 4a 52 4e 4c 0a` |
-//! | 8 | 4 | the version of the format, 1 |
+//! | 8 | 4 | the version of the format, 2 |
 //! | 12 | 4 | *h*, the length of the header |
 //! | 16 | 8 | the checksum of bytes 0 to 15 |
 //! | 24 | 8 | the *mark*, a random number |
@@ -86,12 +89,28 @@
 //! | 40 | 8 | the checksum of bytes 0 to 39, with the mark plus the record's offset in the file as seed |
 //! | 48 | *n* | the result |
 //!
+//! A *note* says which build has computed the results that follow. It is a record whose positions
+//! are both 2⁶⁴ − 1. Instead of a result it has 9 bytes:
+//!
+//! | offset | length | what |
+//! |---|---|---|
+//! | 0 | 1 | 1 if the build is known; 2 more if the results of other builds before it do not count |
+//! | 1 | 8 | the number of the build |
+//!
+//! An opening writes a note before its first record if the file says another build there, and one
+//! more after each 4 KiB. Before the first note, and after a place where nothing can be read, the
+//! build is not known up to the next note.
+//!
+//! Format 1 has no notes. Such a file keeps its header when it is gone on with; programs that know
+//! format 1 alone take the notes in it for damage, and read the rest.
+//!
 //! # Why no durable record is lost
 //!
 //! - A crash: the file only grows. A record is called durable after `sync_data` has returned, which
 //!   covers all bytes before its end. The name of the file and its header are durable before the
 //!   first record is appended. So only what comes after the durable records may be torn, and an
-//!   opening cuts off only bytes after the last whole record.
+//!   opening cuts off only bytes after the last whole record. A file that has only zeros, or a
+//!   damaged header and nothing behind it, had no records: it is begun anew.
 //! - A failed write: the writer cuts the file back to its last whole record, and writes no more.
 //! - Damage elsewhere: it costs the records that it touches. If it is in a result, the checksum of
 //!   the head vouches for the length, and the next record begins where it should. If it is in a
@@ -99,11 +118,15 @@
 //!   are looked at, so the search is linear in the length of the file. The bytes of a result cannot
 //!   pass for a record: no head is intact at another offset or in another journal.
 //! - A second writer: the file is locked as long as it is open for writing.
+//! - A file that another program removes, moves, replaces, cuts or writes to: the writer looks once
+//!   a second, and at the end, and then writes no more. Records are appended at the end of the
+//!   file, wherever that is. So a file that was cut stays too short, and is noticed.
 //! - Another owner: an opening that is refused changes nothing.
 //!
 //! Not covered: a damaged header. It is refused, and the file is left as it is.
 #![forbid(unsafe_code)]
 
+mod builds;
 mod error;
 mod header;
 mod journal;
@@ -116,6 +139,7 @@ mod read;
 mod record;
 mod report;
 
+pub use builds::{BuildResults, Builds, OtherBuilds};
 pub use error::{OpenError, Refusal, WriteError};
 pub use header::{Digest, Identity};
 pub use journal::{Journal, WAITING_BYTES_MAX};

@@ -1,5 +1,6 @@
 //! Opens a journal: for reading, or to go on with it.
 
+use crate::builds::{Builds, OtherBuilds};
 use crate::error::{OpenError, Refusal};
 use crate::header::{HEADER_BYTES_MAX, Header, HeaderError, Identity};
 use crate::output::Output;
@@ -53,13 +54,16 @@ pub(crate) struct Opened {
     pub(crate) mark: u64,
     pub(crate) output: Output,
     pub(crate) report: Report,
+    /// The results of other builds, which the file still has, are to be dropped.
+    pub(crate) drops_others: bool,
 }
 
 /// Opens the journal of `identity`, or begins it, and hands its records to `visit`.
 pub(crate) fn open(
     path: &Path,
     identity: &Identity,
-    visit: impl FnMut(Range<u64>, &[u8]) -> Result<(), Refusal>,
+    builds: Builds,
+    mut visit: impl FnMut(Range<u64>, Option<&[u8]>) -> Result<(), Refusal>,
 ) -> Result<Opened, OpenError> {
     let mut locked = LockedFile::new(path, open_file(path)?)?;
     let file = &mut locked.0;
@@ -70,12 +74,32 @@ pub(crate) fn open(
     if let Some(differences) = header.identity.differences(identity) {
         return Err(OpenError::Differs { path: path.into(), differences });
     }
-    let report = read_records(path, file, &header, length, visit)?;
+    let mut report = read_records(path, file, &header, length, &mut visit)?;
+    let items_of_others = report.items_of_others(builds.this);
+    if builds.others == OtherBuilds::Refuse && items_of_others > 0 {
+        let items_of_this = report.done.count() - items_of_others;
+        return Err(OpenError::OtherBuild { path: path.into(), items_of_others, items_of_this });
+    }
+    let drops_others = builds.others == OtherBuilds::Anew && items_of_others > 0;
+    if drops_others {
+        for positions in report.drop_others(builds.this) {
+            visit(positions.clone(), None).map_err(|source| OpenError::Unusable {
+                path: path.into(),
+                positions,
+                source,
+            })?;
+        }
+    }
     let end = report.file_bytes - report.torn_bytes;
-    let cut = if report.torn_bytes > 0 { file.set_len(end) } else { Ok(()) };
-    cut.and_then(|()| file.seek(SeekFrom::Start(end)))
-        .map_err(|error| io_error(path, "cut where it is torn", error))?;
-    Ok(Opened { mark: header.mark, output: Output::new(path, locked, end), report })
+    if report.torn_bytes > 0 {
+        file.set_len(end).map_err(|error| io_error(path, "cut where it is torn", error))?;
+    }
+    let output = Output::new(path, locked, end);
+    if end == header.length as u64 {
+        // The process that has begun it may have been killed before it was on the disk.
+        output.begin_on_disk()?;
+    }
+    Ok(Opened { mark: header.mark, output, report, drops_others })
 }
 
 fn open_file(path: &Path) -> Result<File, OpenError> {
@@ -91,7 +115,8 @@ fn open_file(path: &Path) -> Result<File, OpenError> {
         Err(error) => return Err(io_error(path, "opened", error)),
     }
     let mut options = OpenOptions::new();
-    let opened = options.read(true).write(true).create(true).truncate(false).open(path);
+    // It is appended to: so a file that another program cuts stays shorter than it was written.
+    let opened = options.read(true).append(true).create(true).open(path);
     let file = opened.map_err(|error| io_error(path, "opened for writing", error))?;
     let metadata = file.metadata().map_err(|error| io_error(path, "opened", error))?;
     refuse_other_kinds(path, &metadata)?;
@@ -139,6 +164,12 @@ fn read_header(path: &Path, file: &mut File) -> Result<Option<Header>, OpenError
     match Header::decode(&bytes) {
         Ok(header) => Ok(Some(header)),
         Err(HeaderError::Unbegun) => Ok(None),
+        // The length of a file may be on the disk before its bytes are, when a machine crashes.
+        Err(HeaderError::NoJournal)
+            if has_only_zeros(&bytes, file).map_err(|error| io_error(path, "read", error))? =>
+        {
+            Ok(None)
+        }
         Err(HeaderError::NoJournal) => Err(OpenError::NoJournal(path.into())),
         Err(HeaderError::UnknownVersion(version)) => {
             Err(OpenError::UnknownVersion { path: path.into(), version })
@@ -147,12 +178,30 @@ fn read_header(path: &Path, file: &mut File) -> Result<Option<Header>, OpenError
     }
 }
 
+/// Whether a file that begins with these bytes, and goes on where it stands, has zeros alone.
+fn has_only_zeros(begin: &[u8], file: &mut File) -> io::Result<bool> {
+    let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+    if !is_zero(begin) {
+        return Ok(false);
+    }
+    let mut bytes = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut bytes) {
+            Ok(0) => return Ok(true),
+            Ok(count) if is_zero(&bytes[..count]) => {}
+            Ok(_) => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 fn read_records(
     path: &Path,
     file: &mut File,
     header: &Header,
     file_bytes: u64,
-    visit: impl FnMut(Range<u64>, &[u8]) -> Result<(), Refusal>,
+    visit: impl FnMut(Range<u64>, Option<&[u8]>) -> Result<(), Refusal>,
 ) -> Result<Report, OpenError> {
     let start = header.length as u64;
     let failed = |error| io_error(path, "read", error);
@@ -168,16 +217,24 @@ fn read_records(
 }
 
 /// Writes the header of a new journal.
-fn begin(path: &Path, mut locked: LockedFile, identity: &Identity) -> Result<Opened, OpenError> {
+fn begin(path: &Path, locked: LockedFile, identity: &Identity) -> Result<Opened, OpenError> {
     // Each `RandomState` has other keys.
     let mark = RandomState::new().hash_one(std::process::id());
     let header = Header::new(identity, mark).encode();
-    let file = &mut locked.0;
-    file.set_len(0).and_then(|()| file.rewind()).map_err(|error| io_error(path, "begun", error))?;
+    let file = &locked.0;
+    let length = file.metadata().map_err(|error| io_error(path, "read", error))?.len();
+    if length > 0 {
+        tracing::warn!(
+            "the journal `{}` has {length} bytes and no results, as after a crash of the machine: \
+             it is begun anew",
+            path.display()
+        );
+    }
+    file.set_len(0).map_err(|error| io_error(path, "begun", error))?;
     let mut output = Output::new(path, locked, 0);
     output.begin(&header).inspect_err(|_| output.cut(0))?;
     let report = Report { file_bytes: header.len() as u64, ..Report::default() };
-    Ok(Opened { mark, output, report })
+    Ok(Opened { mark, output, report, drops_others: false })
 }
 
 fn io_error(path: &Path, action: &'static str, source: io::Error) -> OpenError {

@@ -4,7 +4,7 @@
 use crate::error::WriteError;
 use crate::open::LockedFile;
 use crate::record::whole_records;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 pub(crate) struct Output {
     path: PathBuf,
+    /// The same, wherever the process goes.
+    absolute_path: Arc<Path>,
     file: Arc<LockedFile>,
     /// Where the last whole record ends, in bytes from the beginning of the file.
     end: u64,
@@ -19,15 +21,18 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// A file that is written from its offset `end` on, where it stands.
+    /// A file that is written at its end, which is the offset `end`.
     pub(crate) fn new(path: &Path, file: LockedFile, end: u64) -> Self {
+        let absolute_path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let (path, file) = (path.to_owned(), Arc::new(file));
-        Output { path, file, end, bytes_max: file_size_limit() }
+        let absolute_path = absolute_path.into();
+        Output { path, absolute_path, file, end, bytes_max: file_size_limit() }
     }
 
     /// The same file, for the thread that puts it on the disk.
     pub(crate) fn on_disk(&self) -> OnDisk {
-        OnDisk { path: self.path.clone(), file: self.file.clone() }
+        let (path, absolute_path) = (self.path.clone(), self.absolute_path.clone());
+        OnDisk { path, absolute_path, file: self.file.clone() }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -38,13 +43,31 @@ impl Output {
         self.end
     }
 
-    /// Writes the header of a new journal.
+    /// Writes the header of a new journal, and puts it on the disk.
     pub(crate) fn begin(&mut self, header: &[u8]) -> Result<(), WriteError> {
         if header.len() as u64 > self.bytes_max {
             return Err(self.limit_error());
         }
         self.write_bytes(header).1?;
         self.end = header.len() as u64;
+        self.begin_on_disk()
+    }
+
+    /// Puts what was written and the name of the file on the disk.
+    pub(crate) fn begin_on_disk(&self) -> Result<(), WriteError> {
+        let disk = self.on_disk();
+        disk.sync(self.end)?;
+        disk.sync_folder();
+        Ok(())
+    }
+
+    /// Looks whether the file is still where it was, and as long as it was written.
+    pub(crate) fn look(&self) -> Result<(), WriteError> {
+        let found = self.on_disk().look(self.end)?;
+        // It is appended to, so bytes of another program put the records in a wrong place.
+        if found.is_file() && found.len() > self.end {
+            return Err(WriteError::Spoilt { path: self.path.clone(), what: "written to" });
+        }
         Ok(())
     }
 
@@ -100,22 +123,35 @@ impl Output {
 /// The file, for the thread that puts it on the disk.
 pub(crate) struct OnDisk {
     path: PathBuf,
+    absolute_path: Arc<Path>,
     file: Arc<LockedFile>,
 }
 
 impl OnDisk {
     /// Puts what was written on the disk, and looks whether the file still reaches `end`.
     pub(crate) fn sync(&self, end: u64) -> Result<(), WriteError> {
-        let file = &self.file.0;
-        let found = file.sync_data().and_then(|()| file.metadata());
-        let found = found
-            .map_err(|error| WriteError::Io { path: self.path.clone(), source: Arc::new(error) })?;
-        let what = match () {
-            () if found.nlink() == 0 => "removed",
-            () if found.is_file() && found.len() < end => "cut",
-            () => return Ok(()),
+        self.file.0.sync_data().map_err(|error| self.io_error(error))?;
+        self.look(end).map(drop)
+    }
+
+    /// Looks whether the file is still where it was, and reaches `end`.
+    fn look(&self, end: u64) -> Result<Metadata, WriteError> {
+        let found = self.file.0.metadata().map_err(|error| self.io_error(error))?;
+        let there = self.absolute_path.metadata();
+        let is_same = |other: &Metadata| (found.dev(), found.ino()) == (other.dev(), other.ino());
+        let what = match there {
+            _ if found.nlink() == 0 => "removed",
+            _ if found.is_file() && found.len() < end => "cut",
+            Ok(other) if !is_same(&other) => "replaced",
+            Err(error) if error.kind() == io::ErrorKind::NotFound => "moved away",
+            // Of another error the next write tells, unless it passes.
+            _ => return Ok(found),
         };
         Err(WriteError::Spoilt { path: self.path.clone(), what })
+    }
+
+    fn io_error(&self, error: io::Error) -> WriteError {
+        WriteError::Io { path: self.path.clone(), source: Arc::new(error) }
     }
 
     /// Makes the name of the file durable. Not all file systems can do that, and those that cannot

@@ -4,6 +4,7 @@
 //! thousands of small ones. The lock is held to copy one small record, or to hand over a list, and
 //! never during a write.
 
+use crate::builds::{BuildNote, NOTE_BYTES};
 use crate::error::WriteError;
 use crate::record::{HEAD_BYTES, Head};
 use std::ops::Range;
@@ -20,6 +21,10 @@ const COPIED_INSIDE_BYTES_MAX: usize = CHUNK_BYTES / 2 - HEAD_BYTES;
 
 /// Empty chunks that are kept for the next records.
 const SPARE_CHUNKS_MAX: usize = 16;
+
+/// After this many bytes the build is noted again. After a damaged place it is not known up to the
+/// next note.
+const NOTE_EVERY_BYTES: u64 = 4 << 10;
 
 /// How long the writer lets records gather after the first one, unless there is a chunk of them.
 /// So a job with few results wakes its writer 50 times a second, and not for each of them.
@@ -73,6 +78,11 @@ struct State {
     figures: Figures,
     /// Where in the file the next record will be.
     end: u64,
+    /// What the file says of the build of the next record.
+    build: Option<u64>,
+    note_again_at: u64,
+    /// The next note drops the results of other builds.
+    drops_others: bool,
     /// The writer sleeps until this many bytes wait.
     wake_at_bytes: Option<u64>,
     phase: Phase,
@@ -105,13 +115,21 @@ impl Queue {
             mark,
             waiting_bytes_max: max,
             on_failure,
-            state: Mutex::new(State { end, ..State::default() }),
+            state: Mutex::new(State { end, note_again_at: u64::MAX, ..State::default() }),
             wake: Condvar::new(),
             ended: Condvar::new(),
         }
     }
 
-    pub(crate) fn append(&self, positions: Range<u64>, result: &[u8]) {
+    /// Says what the file says of the build of the next record, and whether the results of other
+    /// builds are to be dropped.
+    pub(crate) fn begin(&self, build: Option<u64>, drops_others: bool) {
+        let mut state = self.lock();
+        (state.build, state.drops_others) = (build, drops_others);
+        state.plan_note();
+    }
+
+    pub(crate) fn append(&self, build: Option<u64>, positions: Range<u64>, result: &[u8]) {
         let bytes = HEAD_BYTES + result.len();
         let is_long = result.len() > COPIED_INSIDE_BYTES_MAX;
         if is_long && self.admit().is_none() {
@@ -120,6 +138,9 @@ impl Queue {
         let head = Head::new(self.mark, positions, result);
         let copied = is_long.then(|| [&[0; HEAD_BYTES], result].concat());
         let Some(mut state) = self.admit() else { return };
+        if build != state.build || state.drops_others || state.end >= state.note_again_at {
+            state.note(self.mark, build);
+        }
         // Only now is it known where in the file the record will be.
         let head = head.encode(self.mark, state.end);
         if let Some(mut chunk) = copied {
@@ -130,8 +151,7 @@ impl Queue {
             chunk.extend_from_slice(&head);
             chunk.extend_from_slice(result);
         }
-        state.end += bytes as u64;
-        state.figures.waiting_bytes += bytes as u64;
+        state.grow(bytes);
         state.figures.records_appended += 1;
         if state.wake_at_bytes.is_some_and(|bytes| state.figures.waiting_bytes >= bytes) {
             state.wake_at_bytes = None;
@@ -180,10 +200,10 @@ impl Queue {
     }
 
     /// Waits for records, but not beyond `due`, and takes all that there are.
-    pub(crate) fn next_batch(&self, due: Option<Instant>) -> Batch {
+    pub(crate) fn next_batch(&self, due: Instant) -> Batch {
         let mut state = self.wait(self.lock(), 1, due);
         if !state.chunks.is_empty() {
-            state = self.wait(state, CHUNK_BYTES as u64, Some(Instant::now() + GATHER));
+            state = self.wait(state, CHUNK_BYTES as u64, Instant::now() + GATHER);
         }
         Batch {
             chunks: std::mem::take(&mut state.chunks),
@@ -196,21 +216,16 @@ impl Queue {
         &self,
         mut state: MutexGuard<'a, State>,
         bytes: u64,
-        until: Option<Instant>,
+        until: Instant,
     ) -> MutexGuard<'a, State> {
         while state.phase == Phase::Open && state.figures.waiting_bytes < bytes {
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
                 break;
             }
             state.wake_at_bytes = Some(bytes);
             // A thread that panics with this lock leaves a state that is whole.
-            state = match left {
-                None => self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(left) => {
-                    self.wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            state = self.wake.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         state.wake_at_bytes = None;
         state
@@ -269,6 +284,30 @@ impl Queue {
 }
 
 impl State {
+    /// Notes the build of the records that follow.
+    fn note(&mut self, mark: u64, build: Option<u64>) {
+        let drops_others = std::mem::take(&mut self.drops_others);
+        self.build = build;
+        let note = BuildNote { build, drops_others }.encode();
+        let head = Head::of_note(mark, &note).encode(mark, self.end);
+        let chunk = self.chunk_with_room(HEAD_BYTES + NOTE_BYTES);
+        chunk.extend_from_slice(&head);
+        chunk.extend_from_slice(&note);
+        self.grow(HEAD_BYTES + NOTE_BYTES);
+        self.plan_note();
+    }
+
+    fn plan_note(&mut self) {
+        let is_known = self.build.is_some();
+        self.note_again_at = if is_known { self.end + NOTE_EVERY_BYTES } else { u64::MAX };
+    }
+
+    /// So many bytes more are to be written.
+    fn grow(&mut self, bytes: usize) {
+        self.end += bytes as u64;
+        self.figures.waiting_bytes += bytes as u64;
+    }
+
     fn chunk_with_room(&mut self, bytes: usize) -> &mut Vec<u8> {
         let has_room = |chunk: &Vec<u8>| chunk.capacity() - chunk.len() >= bytes;
         if !self.chunks.last().is_some_and(has_room) {

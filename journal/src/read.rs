@@ -10,8 +10,9 @@
 //!   if only zeros are left, they are a torn tail: file systems leave zeros where the data was not
 //!   yet on the disk when a machine crashed.
 
+use crate::builds::BuildNote;
 use crate::error::Refusal;
-use crate::positions::{Added, Positions};
+use crate::positions::Added;
 use crate::record::{HEAD_BYTES, Head};
 use crate::report::{DamageKind, Report};
 use std::io::{self, Read};
@@ -34,15 +35,19 @@ impl From<io::Error> for ReadError {
 }
 
 /// Reads the records from `source`, which begins after the header, up to `file_bytes`, and hands
-/// each that counts to `visit`, in the order of the file.
+/// each that counts to `visit`, in the order of the file. When results do not count any more, it
+/// gets their positions alone.
 ///
 /// The memory that it needs is about that of the longest record.
 pub(crate) fn read(
     source: impl Read,
     (mark, items): (u64, u64),
     Range { start, end: file_bytes }: Range<u64>,
-    mut visit: impl FnMut(Range<u64>, &[u8]) -> Result<(), Refusal>,
+    mut visit: impl FnMut(Range<u64>, Option<&[u8]>) -> Result<(), Refusal>,
 ) -> Result<Report, ReadError> {
+    let mut visit = |positions: Range<u64>, result: Option<&[u8]>| {
+        visit(positions.clone(), result).map_err(|source| ReadError::Refused { positions, source })
+    };
     let mut window = Window::new(source, start, file_bytes);
     let mut report = Report { file_bytes, ..Report::default() };
     loop {
@@ -60,6 +65,8 @@ pub(crate) fn read(
                 return Ok(report);
             }
             report.add_damage(offset, bytes, DamageKind::Unreadable);
+            // There may have been a note.
+            report.build = None;
             continue;
         };
         if head.result_bytes > window.left() - HEAD_BYTES as u64 {
@@ -73,40 +80,51 @@ pub(crate) fn read(
             report.torn_bytes = bytes.len() as u64;
             return Ok(report);
         };
-        match judge(&head, mark, items, result, &mut report.done) {
-            Ok(Added::New) => {
-                report.records += 1;
-                report.result_bytes += head.result_bytes;
-                let positions = head.positions;
-                visit(positions.clone(), result)
-                    .map_err(|source| ReadError::Refused { positions, source })?;
+        match judge(&head, mark, items, result) {
+            Ok(Content::Note(note)) => {
+                let dropped = report.add_note(note);
+                dropped.into_iter().try_for_each(|positions| visit(positions, None))?;
             }
-            Ok(_) => report.records_repeated += 1,
-            Err(kind) => report.add_damage(offset, record_bytes as u64, kind),
+            Ok(Content::Result) => match report.add_record(&head.positions, head.result_bytes) {
+                Added::New => visit(head.positions, Some(result))?,
+                Added::Known => {}
+                Added::Overlaps => {
+                    let kind = DamageKind::Overlaps(head.positions);
+                    report.add_damage(offset, record_bytes as u64, kind);
+                }
+            },
+            Err(kind) => {
+                if head.is_note() {
+                    report.build = None;
+                }
+                report.add_damage(offset, record_bytes as u64, kind);
+            }
         }
         window.advance(record_bytes);
     }
 }
 
-/// Whether a record with an intact head counts.
-fn judge(
-    head: &Head,
-    mark: u64,
-    items: u64,
-    result: &[u8],
-    done: &mut Positions,
-) -> Result<Added, DamageKind> {
-    let positions = head.positions.clone();
-    if !head.fits(mark, result) {
-        return Err(DamageKind::Result(positions));
+/// What a record holds.
+enum Content {
+    Result,
+    Note(BuildNote),
+}
+
+/// What a record with an intact head holds.
+fn judge(head: &Head, mark: u64, items: u64, result: &[u8]) -> Result<Content, DamageKind> {
+    let positions = &head.positions;
+    let is_whole = head.fits(mark, result);
+    if head.is_note() {
+        let note = if is_whole { BuildNote::decode(result) } else { None };
+        return note.map(Content::Note).ok_or(DamageKind::Unreadable);
+    }
+    if !is_whole {
+        return Err(DamageKind::Result(positions.clone()));
     }
     if positions.is_empty() || positions.end > items {
-        return Err(DamageKind::OutOfBounds(positions));
+        return Err(DamageKind::OutOfBounds(positions.clone()));
     }
-    match done.add(positions.clone()) {
-        Added::Overlaps => Err(DamageKind::Overlaps(positions)),
-        added => Ok(added),
-    }
+    Ok(Content::Result)
 }
 
 /// Part of a file in memory.
@@ -246,7 +264,7 @@ mod tests {
             let mut records = Vec::new();
             let range = START..START + self.bytes.len() as u64;
             let report = read(Pieces(&self.bytes), (MARK, ITEMS), range, |positions, result| {
-                records.push((positions, result.to_vec()));
+                records.push((positions, result.expect("there are no notes").to_vec()));
                 Ok(())
             });
             (records, report.expect("memory can be read"))

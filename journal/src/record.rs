@@ -12,6 +12,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// What comes before the bytes of the result.
 pub(crate) const HEAD_BYTES: usize = 48;
 
+/// Where a [note](crate::builds::BuildNote) stands instead of a result: no item has this position.
+const NOTE_POSITION: u64 = u64::MAX;
+
 /// The head of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
@@ -25,6 +28,15 @@ impl Head {
     pub(crate) fn new(mark: u64, positions: Range<u64>, result: &[u8]) -> Self {
         let result_sum = xxh3_64_with_seed(result, mark);
         Head { positions, result_bytes: result.len() as u64, result_sum }
+    }
+
+    /// The head of a note.
+    pub(crate) fn of_note(mark: u64, note: &[u8]) -> Self {
+        Head::new(mark, NOTE_POSITION..NOTE_POSITION, note)
+    }
+
+    pub(crate) fn is_note(&self) -> bool {
+        self.positions == (NOTE_POSITION..NOTE_POSITION)
     }
 
     /// The bytes of the head of a record at this offset in the file.

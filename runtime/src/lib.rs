@@ -22,6 +22,7 @@
 
 pub mod addresses;
 pub mod array;
+pub mod build;
 pub mod code;
 pub mod detector;
 pub mod error;

@@ -92,7 +92,7 @@ pub use divide::{
     par_divide_and_conquer, push_divide_and_conquer,
 };
 
-pub use journal::JournalError;
+pub use journal::{JournalError, OtherBuilds};
 pub use map::{
     fork_map, map, map_async, map_async_with, map_shared, map_with, par_map, par_map_2level,
     par_map_2level_relaxed, par_map_2level_scheme, par_map_chunked, par_map_local, par_map_reduce,

@@ -4,13 +4,14 @@ use crate::harness::{run, ultramarine};
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
-use ultramarine_journal::{Identity, Journal, OnFailure};
+use ultramarine_journal::{Builds, Identity, Journal, OnFailure};
 
-/// A journal with the results of 3 of 8 items, in 2 records of 50 and 52 bytes.
+/// A journal with the results of 3 of 8 items, in 2 records of 50 and 52 bytes after a note.
 fn journal(path: &Path) -> Journal {
     let [program, call, result] = ["sums", "sums::f", "u64"].map(str::to_owned);
     let identity = Identity { program, call, result, items: 8, digest: 0 };
-    let opened = Journal::open(path, &identity, OnFailure::Warn, |_, _| Ok(()));
+    let builds = Builds { this: Some(0xabc), ..Builds::default() };
+    let opened = Journal::open(path, &identity, builds, OnFailure::Warn, |_, _| Ok(()));
     let (journal, _) = opened.expect("there is room");
     journal.append(5..7, b"57");
     journal.append(0..1, b"zero");
@@ -45,7 +46,8 @@ program       sums
 function      sums::f
 result        u64
 items done    3 of 8 (37.5 %)
-records       2, 6 bytes of results in a file of 200 bytes
+records       2, 6 bytes of results in a file of 257 bytes
+builds        3 items by the build 0000000000000abc
 torn tail     none
 damaged       nothing";
     assert_eq!(lines(&path), expected);
@@ -54,6 +56,27 @@ damaged       nothing";
     assert_eq!((&object["done_percent"], &object["damage"]), (&37.5.into(), &Value::Array(vec![])));
     let (begun, last) = (object["begun_unix_s"].as_u64(), object["last_written_unix_s"].as_u64());
     assert!(begun > Some(1_700_000_000) && begun <= last, "{object}");
+}
+
+#[test]
+fn the_builds_that_have_computed_the_results_are_shown() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let path = folder.path().join("a.journal");
+    let journal = journal(&path);
+    journal.append_of(None, 1..3, b"12");
+    journal.finish(Duration::from_secs(40)).expect("there is room");
+    let builds = "\
+builds        3 items by the build 0000000000000abc
+              2 items by the build that is not known
+";
+    let text = lines(&path);
+    assert!(text.contains(builds), "{text}");
+    let object = json(&path);
+    let expected = serde_json::json!([
+        { "build": "0000000000000abc", "items_done": 3, "records": 2 },
+        { "build": null, "items_done": 2, "records": 1 },
+    ]);
+    assert_eq!(object["builds"], expected);
 }
 
 #[test]

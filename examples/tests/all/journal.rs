@@ -62,7 +62,8 @@ fn what_is_in_the_journal_is_not_computed_again() {
         let first = run(&mut kept(program, flags, &file)).report();
         assert_eq!(first["result"], expected["result"], "{name}");
         assert!(first["tasks"].as_u64() > Some(10), "{name}: {first}");
-        let again = run(kept(program, flags, &file).arg("--journal-required")).report();
+        let strict = ["--journal-required", "--journal-build", "refuse"];
+        let again = run(kept(program, flags, &file).args(strict)).report();
         assert_eq!(again["result"], expected["result"], "{name}");
         assert_eq!(again["tasks"], 0, "{name}");
     }

@@ -3,6 +3,8 @@
 use crate::killed::FILE;
 use crate::{listener, open, result_of};
 use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -67,25 +69,64 @@ fn a_file_system_that_is_read_only_is_said() {
     run(command.env("EXPECTED_FOR_TESTS", "Read-only file system")).is_well();
 }
 
+/// What another program does to the file at the first path. The second path is free.
+type Spoil = fn(&Path, &Path) -> std::io::Result<()>;
+
+const SPOILS: [(&str, Spoil); 5] = [
+    ("removed", |path, _| std::fs::remove_file(path)),
+    ("moved away", |path, other| std::fs::rename(path, other)),
+    ("replaced", |path, other| {
+        std::fs::rename(path, other)?;
+        std::fs::copy(other, path).map(drop)
+    }),
+    ("cut", |path, _| std::fs::File::create(path).map(drop)),
+    ("written to", |path, _| OpenOptions::new().append(true).open(path)?.write_all(b"log")),
+];
+
 #[test]
-fn a_file_that_another_program_removes_or_cuts_is_said() {
+fn a_file_that_another_program_spoils_is_said_once() {
+    std::thread::scope(|scope| {
+        for (what, spoil) in SPOILS {
+            for (is_seen_at_the_end, comes_more) in [(true, false), (false, false), (false, true)] {
+                scope.spawn(move || spoilt_journal(what, spoil, is_seen_at_the_end, comes_more));
+            }
+        }
+    });
+}
+
+/// Whether results come or not, and while the journal is open or at its end.
+fn spoilt_journal(what: &str, spoil: Spoil, is_seen_at_the_end: bool, comes_more: bool) {
     let folder = tempfile::tempdir().expect("there is room");
     let path = folder.path().join("a.journal");
-    let lose: [(&str, &dyn Fn()); 2] = [
-        ("removed", &|| std::fs::remove_file(&path).expect("it is there")),
-        ("cut", &|| drop(std::fs::File::create(&path).expect("it is there"))),
-    ];
-    for (what, lose) in lose {
-        let (told, call) = listener();
-        let (journal, _) = open(&path, call).expect("it can be written");
-        journal.append(0..1, &result_of(0));
-        eventually("it is on the disk", || journal.figures().records_durable == 1);
-        lose();
-        let error = journal.finish(LIMIT).expect_err("what it had is lost").to_string();
-        assert!(error.contains(&format!("was {what} by another program")), "{error}");
-        assert_eq!(told.lock().expect("no thread panics").len(), 1);
+    let (told, call) = listener();
+    let (journal, _) = open(&path, call).expect("it can be written");
+    (0..9).for_each(|item| journal.append(item..item + 1, &result_of(item)));
+    eventually("it is in the file", || journal.figures().waiting_bytes == 0);
+    spoil(&path, &folder.path().join("other")).expect("it is there");
+    if comes_more {
+        // So that the file is longer than it was.
+        (9..99).for_each(|item| journal.append(item..item + 1, &result_of(item)));
     }
-    assert_eq!(std::fs::metadata(&path).expect("it was made anew").len(), 0);
+    if !is_seen_at_the_end {
+        eventually("it is said", || !told.lock().expect("no thread panics").is_empty());
+    }
+    let error = journal.finish(LIMIT).expect_err("what it had is lost").to_string();
+    assert!(error.contains(&format!("was {what} by another program")), "{error}");
+    assert_eq!(told.lock().expect("no thread panics").len(), 1, "{what}");
+    if what == "written to" {
+        let bytes = std::fs::read(&path).expect("it is there");
+        assert!(bytes.windows(3).any(|bytes| bytes == b"log"), "what another has written stays");
+    }
+}
+
+/// The path of a journal may be relative.
+#[test]
+fn a_process_may_go_to_another_folder() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let mut command = Command::new("sh");
+    let words = program!("go_elsewhere");
+    command.args(["-c", "cd \"$0\" && exec \"$@\""]).arg(folder.path()).args(&words);
+    run(&mut command).is_well();
 }
 
 mod programs {
@@ -97,6 +138,19 @@ mod programs {
 
     fn expected() -> String {
         std::env::var("EXPECTED_FOR_TESTS").expect("the test says it")
+    }
+
+    #[test]
+    #[ignore = "a program of a test above"]
+    fn go_elsewhere() {
+        let (told, call) = listener();
+        let (journal, _) = open(Path::new("a.journal"), call).expect("it can be written");
+        std::env::set_current_dir("/").expect("it is there");
+        journal.append(0..1, &result_of(0));
+        eventually("it is on the disk", || journal.figures().records_durable == 1);
+        journal.finish(LIMIT).expect("nothing has happened to it");
+        assert!(told.lock().expect("no thread panics").is_empty());
+        println!("\nall is well");
     }
 
     /// Fills the file to its end, then goes on with it where it is.

@@ -3,16 +3,18 @@
 //! | file | what |
 //! |---|---|
 //! | `reopening` | what a second start finds, and which files it refuses |
+//! | `builds` | whose results are whose, and which count |
 //! | `killed` | writers that are killed |
 //! | `disk` | disks and files that take no more |
 
+mod builds;
 mod disk;
 mod killed;
 mod reopening;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use ultramarine_journal::{Identity, Journal, OnFailure, OpenError, Report, WriteError};
+use ultramarine_journal::{Builds, Identity, Journal, OnFailure, OpenError, Report, WriteError};
 
 const ITEMS: u64 = 1_000_000;
 
@@ -29,9 +31,9 @@ fn result_of(item: u64) -> Vec<u8> {
 
 /// Opens a journal, in which each result must be that of its item.
 fn open(path: &Path, on_failure: OnFailure) -> Result<(Journal, Report), OpenError> {
-    Journal::open(path, &identity(), on_failure, |items, result| {
+    Journal::open(path, &identity(), Builds::default(), on_failure, |items, result| {
         assert_eq!(items.end, items.start + 1);
-        assert_eq!(result, result_of(items.start), "{items:?}");
+        assert_eq!(result, Some(&*result_of(items.start)), "{items:?}");
         Ok(())
     })
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use ultramarine_journal::{Identity, Journal, OnFailure, OpenError, inspect};
+use ultramarine_journal::{Builds, Identity, Journal, OnFailure, OpenError, inspect};
 use ultramarine_testkit::bounded;
 
 const LIMIT: Duration = Duration::from_secs(40);
@@ -101,7 +101,7 @@ fn another_identity_is_refused_and_each_difference_named() {
     let path = folder.path().join("a.journal");
     append(&path, [0]);
     let other = Identity { items: 7, digest: 1, program: "products".to_owned(), ..identity() };
-    let refused = Journal::open(&path, &other, OnFailure::Warn, |_, _| Ok(()));
+    let refused = Journal::open(&path, &other, Builds::default(), OnFailure::Warn, |_, _| Ok(()));
     let text = refused.err().expect("it is refused").to_string();
     let expected = format!(
         "the journal `{}` belongs to something else: its program is `sums`, and not `products`; it \
@@ -122,7 +122,8 @@ fn what_is_no_journal_is_refused_and_left_as_it_is() {
     fs::remove_file(&path).expect("it was made");
     append(&path, [0]);
     let whole = fs::read(&path).expect("it was made");
-    for (place, part) in [(8, "has format 0, and this program knows format 1"), (50, "is damaged")]
+    for (place, part) in
+        [(8, "has format 3, and this program knows formats up to 2"), (50, "is damaged")]
     {
         let mut bytes = whole.clone();
         bytes[place] ^= 1;
@@ -173,6 +174,33 @@ fn an_empty_file_is_a_new_journal() {
     assert_eq!(inspect(&path).expect("it is one now").report.done.count(), 1);
 }
 
+/// As after a crash of the machine: the length of the file was on the disk before its bytes were.
+#[test]
+fn a_file_that_has_only_zeros_is_a_new_journal() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let path = folder.path().join("zeros");
+    for length in [1, 8, 300, 100_000, 3_000_000] {
+        fs::write(&path, vec![0; length]).expect("there is room");
+        append(&path, [5]);
+        assert_eq!(inspect(&path).expect("it is one now").report.done.count(), 1);
+    }
+    // The beginning of the header was on the disk, and the end was not.
+    let mut bytes = fs::read(&path).expect("it was made");
+    let header = u32::from_le_bytes(*bytes[12..].first_chunk().expect("a length")) as usize;
+    bytes.truncate(header);
+    bytes[70..].fill(0);
+    fs::write(&path, &bytes).expect("there is room");
+    append(&path, [6]);
+    assert!(inspect(&path).expect("it is one now").report.done.contains(6));
+    // What has other bytes is left as it is.
+    let mut bytes = fs::read(&path).expect("it was made");
+    bytes[..header].fill(0);
+    for bytes in [bytes, [vec![0; 2_000_000], b"end".to_vec()].concat()] {
+        fs::write(&path, bytes).expect("there is room");
+        assert!(refused(&path).contains("is no journal"));
+    }
+}
+
 #[test]
 fn a_journal_has_one_owner_at_a_time() {
     let folder = tempfile::tempdir().expect("there is room");
@@ -210,9 +238,10 @@ fn a_record_that_the_owner_cannot_use_ends_the_opening() {
     let path = folder.path().join("a.journal");
     append(&path, [6, 7]);
     let before = fs::read(&path).expect("it was made");
-    let opened = Journal::open(&path, &identity(), OnFailure::Warn, |items, _| {
-        if items.start == 7 { Err("seven".into()) } else { Ok(()) }
-    });
+    let opened =
+        Journal::open(&path, &identity(), Builds::default(), OnFailure::Warn, |items, _| {
+            if items.start == 7 { Err("seven".into()) } else { Ok(()) }
+        });
     let text = opened.err().expect("it is refused").to_string();
     assert!(text.contains("items 7..8") && text.contains("(seven)"), "{text}");
     assert_eq!(before, fs::read(&path).expect("it was made"));

@@ -5,7 +5,7 @@ use super::collectives::{Collectives, decide};
 use super::connect::{Connected, Presence};
 use super::rank_info::RankInfo;
 use super::roster::Roster;
-use super::{connect, cpu, identity, library_version};
+use super::{connect, cpu, library_version};
 use crate::error::StartError;
 use crate::log;
 use crate::options::Options;
@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_environment::launcher::Launched;
+use ultramarine_runtime::build;
 use ultramarine_runtime::executor::Job;
 
 /// If each process is alone, the others wait this long for the launcher's first to say so.
@@ -81,7 +82,10 @@ pub(super) fn join(
 /// An error on all processes unless all run the same program.
 fn compare_programs(all: &Collectives<'_>) -> Result<(), StartError> {
     // A process that cannot read its own file is different from all.
-    let own = identity::of_this_program();
+    let own = build::of_this_program().map_err(|source| StartError::Io {
+        doing: format!("reading the program's own file {}", build::PROGRAM_FILE),
+        source,
+    });
     let identities = all.gather_numbers(*own.as_ref().unwrap_or(&0));
     let are_equal = identities.iter().all(|other| *other == identities[0] && *other != 0);
     let are_equal = all.broadcast(vec![u8::from(are_equal)]) == [1];

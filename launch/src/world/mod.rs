@@ -9,7 +9,7 @@
 //! | `rank_info` | what each process tells about itself |
 //! | `roster` | what all have to know of all of these |
 //! | `binding` | whether it is bound as was asked for |
-//! | `identity`, `calibration` | what program it runs, and how fast |
+//! | `calibration` | how fast it is |
 //! | `cpu` | whether all hosts have the same kind of CPU |
 //! | `deadline` | an end to waiting for processes that never start |
 //! | `early_end` | what a process tells the others that fails before it takes part |
@@ -22,7 +22,6 @@ mod connect;
 mod cpu;
 mod deadline;
 pub(crate) mod early_end;
-mod identity;
 mod mpi_thread;
 mod rank_info;
 mod roster;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
-use ultramarine_journal::{Identity, Journal, OnFailure};
+use ultramarine_journal::{Builds, Identity, Journal, OnFailure};
 use ultramarine_testkit::{launcher, program};
 
 /// The variable that names a folder which a job shares with its test.
@@ -160,7 +160,8 @@ mod programs {
         let (program, call, result) = (name("jobs"), name("numbers"), name("u8"));
         let identity = Identity { program, call, result, items: ITEMS, digest: 0 };
         let file = folder().join("own.journal");
-        let opened = Journal::open(file, &identity, OnFailure::Warn, |_, _| Ok(()));
+        let opened =
+            Journal::open(file, &identity, Builds::default(), OnFailure::Warn, |_, _| Ok(()));
         let (journal, _) = opened.expect("the folder is ours");
         (1..ITEMS).for_each(|n| journal.append(n..n + 1, &[7]));
         end_this(Signal::TERM);

@@ -8,8 +8,8 @@ use super::host::Host;
 use super::run::Dag;
 use super::trace::Trace;
 use super::value::Value;
-use crate::journal::{JournalFile, Journalled, Kept, identity};
-use futures_util::future::join;
+use crate::journal::{JournalError, JournalFile, Journalled, Kept, identity};
+use futures_util::future::try_join;
 use std::collections::BTreeSet;
 use ultramarine_journal::Digest;
 use ultramarine_runtime::code::Stateless;
@@ -80,9 +80,15 @@ where
             };
             (u64::from(node.index)..u64::from(node.index) + 1, result)
         });
-        let complete = kept.complete(tasks.collect::<Vec<_>>(), None);
-        let (values, complete) = join(host.results(&wanted), complete).await;
-        let values = values?;
+        let complete = kept.complete(tasks.collect::<Vec<_>>(), usize::MAX);
+        let complete = async {
+            match complete.await {
+                Err(error @ JournalError::Write(_)) => Err(DagError::journal(error)),
+                // Of another error the wanted nodes say more.
+                complete => Ok(complete),
+            }
+        };
+        let (values, complete) = try_join(host.results(&wanted), complete).await?;
         complete.map_err(DagError::journal)?;
         Ok((values, host))
     }

@@ -92,9 +92,10 @@ where
             }
         };
         let (numbers, parts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        let tasks = kept.missing_nodes(parts);
-        let tasks: Vec<_> = tasks.map(|(positions, part)| (positions, solve(part))).collect();
-        let solutions = kept.complete(tasks, None).await?;
+        // The last first: a PE first takes the task that it has spawned last.
+        let parts = kept.missing_nodes(parts).into_iter().rev();
+        let tasks = parts.map(|(positions, part)| (positions, solve(part)));
+        let solutions = kept.complete(tasks, usize::MAX).await?;
         Ok(top.combine(cx, algorithm, numbers.into_iter().zip(solutions.into_values())).await)
     }
 }

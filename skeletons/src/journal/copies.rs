@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use ultramarine_journal::{Identity, Journal, OnFailure, Positions, inspect};
+use ultramarine_journal::{Builds, Identity, Journal, OnFailure, Positions, inspect};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Portable};
 use ultramarine_runtime::wire::encode;
@@ -42,16 +42,24 @@ struct OwnCopy {
     had: Positions,
 }
 
+/// The file that is copied.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Original {
+    pub(super) path: PathBuf,
+    pub(super) identity: Identity,
+    pub(super) builds: Builds,
+    /// Its mark: a file that has it is no copy.
+    pub(super) mark: u64,
+}
+
 /// Results for the copy on another PE.
 #[derive(Serialize, Deserialize)]
 struct Batch {
-    path: PathBuf,
-    identity: Identity,
-    /// The mark of the original: a file that has it is no copy.
-    mark: u64,
+    original: Original,
     /// It is the first: the copy is opened.
     begins: bool,
-    records: Vec<(Range<u64>, Vec<u8>)>,
+    /// The positions of each, the build that has computed it, and its bytes.
+    records: Vec<(Range<u64>, Option<u64>, Vec<u8>)>,
     /// It is the last: the copy is closed.
     ends: bool,
 }
@@ -59,7 +67,7 @@ struct Batch {
 impl Batch {
     /// Appends them to the copy of this process. Returns why that is not possible.
     fn keep(self, is_sender_dead: impl Fn() -> bool) -> Result<(), String> {
-        let place = lock(&COPIES).entry(self.path.clone()).or_default().clone();
+        let place = lock(&COPIES).entry(self.original.path.clone()).or_default().clone();
         // Only this path waits for its disk.
         let mut place = lock(&place);
         // This process may have the sender's place by now, and have opened the file itself.
@@ -71,13 +79,13 @@ impl Batch {
             *place = Some(self.open()?);
         }
         let Some(OwnCopy { journal, had }) = &*place else {
-            return Err(format!("the copy `{}` is closed", self.path.display()));
+            return Err(format!("the copy `{}` is closed", self.original.path.display()));
         };
-        for (positions, bytes) in &self.records {
+        for (positions, build, bytes) in &self.records {
             let has = |position| had.contains(position);
             match (positions.clone().all(has), positions.clone().any(has)) {
                 (true, _) => {}
-                (false, false) => journal.append(positions.clone(), bytes),
+                (false, false) => journal.append_of(*build, positions.clone(), bytes),
                 (false, true) => return Err(self.foreign("its records have other bounds")),
             }
         }
@@ -91,16 +99,17 @@ impl Batch {
 
     fn open(&self) -> Result<OwnCopy, String> {
         // A file system may have no locks.
-        if inspect(&self.path).is_ok_and(|found| found.mark == self.mark) {
+        let Original { path, identity, builds, mark } = &self.original;
+        if inspect(path).is_ok_and(|found| found.mark == *mark) {
             return Err(self.foreign("it is the original: the hosts share the folder"));
         }
-        let opened = Journal::open(&self.path, &self.identity, OnFailure::Warn, |_, _| Ok(()));
+        let opened = Journal::open(path, identity, *builds, OnFailure::Warn, |_, _| Ok(()));
         let (journal, report) = opened.map_err(|error| error.to_string())?;
         Ok(OwnCopy { journal, had: report.done })
     }
 
     fn foreign(&self, why: &str) -> String {
-        format!("`{}` cannot be a copy: {why}", self.path.display())
+        format!("`{}` cannot be a copy: {why}", self.original.path.display())
     }
 }
 
@@ -131,13 +140,11 @@ struct Keeper {
 /// The copies of the journal of a skeleton that runs.
 pub(super) struct Copies {
     cx: Context,
-    path: PathBuf,
-    identity: Arc<Identity>,
-    mark: u64,
+    original: Original,
     /// How many there should be.
     wanted: usize,
-    /// The positions of all results so far, in their order.
-    all: Vec<Range<u64>>,
+    /// The positions of all results so far, in their order, and the builds that have computed them.
+    all: Vec<(Range<u64>, Option<u64>)>,
     keepers: BTreeMap<Pe, Keeper>,
     /// How many PEs had died when the keepers were chosen.
     dead: Option<u32>,
@@ -153,30 +160,18 @@ type Sent = (Pe, usize, Result<Result<(), String>, TaskError>);
 impl Copies {
     pub(super) fn new(
         cx: &Context,
-        path: PathBuf,
-        (identity, mark): (Arc<Identity>, u64),
+        original: Original,
         wanted: usize,
-        all: Vec<Range<u64>>,
+        all: Vec<(Range<u64>, Option<u64>)>,
     ) -> Self {
         let (cx, keepers) = (cx.clone(), BTreeMap::new());
         let under_way = FuturesUnordered::new();
-        Copies {
-            cx,
-            path,
-            identity,
-            mark,
-            wanted,
-            all,
-            keepers,
-            dead: None,
-            too_few: None,
-            under_way,
-        }
+        Copies { cx, original, wanted, all, keepers, dead: None, too_few: None, under_way }
     }
 
-    /// A result has come home.
-    pub(super) fn note(&mut self, positions: Range<u64>) {
-        self.all.push(positions);
+    /// A result of this build has come home.
+    pub(super) fn note(&mut self, positions: &Range<u64>) {
+        self.all.push((positions.clone(), self.original.builds.this));
     }
 
     /// Sends what the copies lack, and waits until a batch has arrived.
@@ -214,7 +209,7 @@ impl Copies {
                 continue;
             }
             let (mut records, mut bytes, mut taken) = (Vec::new(), 0, 0);
-            for positions in &self.all[first..] {
+            for (positions, build) in &self.all[first..] {
                 if bytes >= BATCH_BYTES {
                     break;
                 }
@@ -222,15 +217,14 @@ impl Copies {
                 // It was encoded for the file before.
                 let Ok(record) = encode(&results[&positions.start]) else { continue };
                 bytes += record.len();
-                records.push((positions.clone(), record));
+                records.push((positions.clone(), *build, record));
             }
             keeper.is_busy = true;
-            let (path, identity) = (self.path.clone(), Identity::clone(&self.identity));
             let last = first + taken;
             let ends = ends && last == self.all.len();
             keeper.is_done = ends;
-            let (mark, begins) = (self.mark, first == 0);
-            let batch = Batch { path, identity, mark, begins, records, ends };
+            let batch =
+                Batch { original: self.original.clone(), begins: first == 0, records, ends };
             // It must not wait for the tasks of that PE.
             let (pe, kept) = (*pe, self.cx.ask(*pe, keep, (self.cx.pe(), batch)));
             self.under_way.push(Box::pin(async move { (pe, last, kept.await) }));
@@ -263,7 +257,7 @@ impl Copies {
         let firsts = all.filter(|pe| hosts.insert(host(*pe)));
         let chosen: BTreeSet<Pe> = firsts.take(self.wanted).collect();
         if chosen.len() < self.wanted && self.too_few.replace(chosen.len()) != Some(chosen.len()) {
-            let (path, wanted) = (self.path.display(), self.wanted + 1);
+            let (path, wanted) = (self.original.path.display(), self.wanted + 1);
             let there_are = match chosen.len() + 1 {
                 1 => "is only one".to_owned(),
                 hosts => format!("are only {hosts}"),
@@ -292,10 +286,16 @@ mod tests {
         Identity { program, call, result, items: ITEMS, digest: 7 }
     }
 
+    fn original_at(path: &Path) -> Original {
+        let builds = Builds { this: Some(7), ..Builds::default() };
+        Original { path: path.to_owned(), identity: identity(), builds, mark: 1 }
+    }
+
     /// A batch with a record for each of these positions.
     fn batch(path: &Path, begins: bool, records: &[(u64, u64)], ends: bool) -> Batch {
-        let records = records.iter().map(|(first, end)| (*first..*end, vec![7])).collect();
-        Batch { path: path.to_owned(), identity: identity(), mark: 1, begins, records, ends }
+        let record = |(first, end): &(u64, u64)| (*first..*end, Some(6 + first / 9), vec![7]);
+        let records = records.iter().map(record).collect();
+        Batch { original: original_at(path), begins, records, ends }
     }
 
     fn report(path: &Path) -> Report {
@@ -312,7 +312,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("there is room");
         let path = folder.path().join("copy");
         assert_eq!(keep(batch(&path, true, &[(0, 2)], false)), Ok(()));
-        let other = Journal::open(&path, &identity(), OnFailure::Warn, |_, _| Ok(()));
+        let other =
+            Journal::open(&path, &identity(), Builds::default(), OnFailure::Warn, |_, _| Ok(()));
         assert!(other.is_err(), "it is locked while it is kept");
         assert_eq!(keep(batch(&path, false, &[(5, 6)], true)), Ok(()));
         assert_eq!(report(&path).done.ranges().collect::<Vec<_>>(), [0..2, 5..6]);
@@ -325,6 +326,8 @@ mod tests {
         assert_eq!(report.done.ranges().collect::<Vec<_>>(), [0..2, 5..6, 9..10]);
         assert!(report.damage.is_empty(), "{:?}", report.damage);
         assert_eq!(report.records_repeated, 0, "what it had is not written again");
+        let builds: Vec<_> = report.builds.iter().map(|of| (of.build, of.done.count())).collect();
+        assert_eq!(builds, [(Some(6), 3), (Some(7), 1)]);
     }
 
     /// It could be that of the PE that has the sender's place now.
@@ -341,18 +344,17 @@ mod tests {
     fn what_is_there_of_another_kind_is_left_alone() {
         let folder = tempfile::tempdir().expect("there is room");
         let path = folder.path().join("original");
-        let original = Journal::open(&path, &identity(), OnFailure::Warn, |_, _| Ok(()));
+        let original =
+            Journal::open(&path, &identity(), Builds::default(), OnFailure::Warn, |_, _| Ok(()));
         let mark = original.expect("it can be begun").0.mark();
         let refused = |batch: Batch, why: &str| {
             let error = keep(batch).expect_err("it is refused");
             assert!(error.contains(why), "{error}");
         };
-        refused(
-            Batch { mark, ..batch(&path, true, &[(0, 1)], false) },
-            "the hosts share the folder",
-        );
-        let others = Identity { digest: 8, ..identity() };
-        refused(Batch { identity: others, ..batch(&path, true, &[(0, 1)], false) }, "differ");
+        let with = |original| Batch { original, ..batch(&path, true, &[(0, 1)], false) };
+        refused(with(Original { mark, ..original_at(&path) }), "the hosts share the folder");
+        let identity = Identity { digest: 8, ..identity() };
+        refused(with(Original { identity, ..original_at(&path) }), "differ");
         assert_eq!(report(&path).done.count(), 0);
         assert_eq!(keep(batch(&path, true, &[(0, 4)], true)), Ok(()));
         refused(batch(&path, true, &[(2, 6)], true), "other bounds");

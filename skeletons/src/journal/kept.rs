@@ -5,18 +5,23 @@
 //! one case: when a skeleton is dropped before its end, its last records are written first, for 5 s
 //! at most.
 
-use super::copies::{Copies, close};
+use super::copies::{Copies, Original, close};
 use super::thread::on_own_thread;
 use super::{JournalError, JournalFile};
 use futures_util::future::{Either, pending, select};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use futures_util::task::AtomicWaker;
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 use std::time::{Duration, Instant};
-use ultramarine_journal::{Identity, Journal, OnFailure, OpenError, Positions, Report, WriteError};
+use ultramarine_journal::{
+    Builds, Identity, Journal, OnFailure, OpenError, Positions, Report, WriteError,
+};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Portable};
 use ultramarine_runtime::wire::{decode, encode};
@@ -38,15 +43,14 @@ type Fits<V> = fn(&V, &Range<u64>) -> bool;
 pub(crate) struct Kept<V> {
     /// The results by their first positions.
     pub(crate) results: BTreeMap<u64, V>,
-    /// The positions of those that were in the file.
-    read: Vec<Range<u64>>,
+    /// The positions of those that were in the file, and the builds that have computed them.
+    read: Vec<(Range<u64>, Option<u64>)>,
     items: u64,
     done: Positions,
     /// `None` if it cannot be written and is not required.
     journal: Option<Journal>,
     path: PathBuf,
-    /// Why a journal that is required cannot be written any more.
-    failure: Arc<OnceLock<WriteError>>,
+    failure: Arc<Failure>,
     is_required: bool,
     copies: Option<Copies>,
 }
@@ -59,14 +63,15 @@ impl JournalFile {
         identity: Identity,
         fits: Fits<V>,
     ) -> Result<Kept<V>, JournalError> {
-        let JournalFile { path, is_required, others } = self;
+        let builds = self.builds();
+        let JournalFile { path, is_required, others, .. } = self;
         let may_do_without = cx.attempt() > 1 && !is_required;
         let identity = Arc::new(identity);
         let since = Instant::now();
         loop {
             let open = {
                 let (path, identity) = (path.clone(), identity.clone());
-                move || Kept::open(path, &identity, is_required, fits)
+                move || Kept::open(path, &identity, builds, is_required, fits)
             };
             let opened = on_own_thread(open).await.unwrap_or_else(|source| {
                 Err(OpenError::Io { path: path.clone(), action: "opened", source })
@@ -92,7 +97,9 @@ impl JournalFile {
                     if others > 0 {
                         let all = std::mem::take(&mut kept.read);
                         let mark = kept.journal.as_ref().map_or(0, Journal::mark);
-                        kept.copies = Some(Copies::new(cx, path, (identity, mark), others, all));
+                        let identity = Identity::clone(&identity);
+                        let file = Original { path, identity, builds, mark };
+                        kept.copies = Some(Copies::new(cx, file, others, all));
                     }
                     return Ok(kept);
                 }
@@ -105,31 +112,39 @@ impl<V: Portable> Kept<V> {
     fn open(
         path: PathBuf,
         identity: &Identity,
+        builds: Builds,
         is_required: bool,
         fits: Fits<V>,
     ) -> Result<Self, OpenError> {
-        let failure = Arc::new(OnceLock::new());
+        let failure = Arc::new(Failure::default());
         let on_failure = if is_required {
             let failure = failure.clone();
-            OnFailure::Call(Box::new(move |error: &WriteError| drop(failure.set(error.clone()))))
+            OnFailure::Call(Box::new(move |error: &WriteError| failure.note(error)))
         } else {
             OnFailure::Warn
         };
         // This process may have kept a copy for the root before.
         close(&path);
-        let (mut results, mut read) = (BTreeMap::new(), Vec::new());
-        let opened = Journal::open(&path, identity, on_failure, |positions, bytes| {
+        let (mut results, mut read) = (BTreeMap::new(), BTreeMap::new());
+        let opened = Journal::open(&path, identity, builds, on_failure, |positions, bytes| {
+            let Some(bytes) = bytes else {
+                results.retain(|first, _| !positions.contains(first));
+                read.retain(|first, _| !positions.contains(first));
+                return Ok(());
+            };
             let value: V = decode(bytes)?;
             if !fits(&value, &positions) {
                 return Err("it has results for another number of items".into());
             }
             results.insert(positions.start, value);
-            read.push(positions);
+            read.insert(positions.start, positions.end);
             Ok(())
         });
         match opened {
             Ok((journal, report)) => {
-                tell(&path, &report, identity.items);
+                tell(&path, &report, identity.items, builds);
+                let with_build = |(first, end)| (first..end, report.build_of(first));
+                let read = read.into_iter().map(with_build).collect();
                 let (items, done, journal) = (identity.items, report.done, Some(journal));
                 let copies = None;
                 Ok(Kept { results, read, items, done, journal, path, failure, is_required, copies })
@@ -166,26 +181,26 @@ impl<V: Portable> Kept<V> {
         })
     }
 
-    /// The nodes of a tree without results, the last first: a PE first takes the task that it has
-    /// spawned last.
-    pub(crate) fn missing_nodes<N>(&self, nodes: Vec<N>) -> impl Iterator<Item = (Range<u64>, N)> {
-        let nodes = nodes.into_iter().enumerate().rev();
+    /// The nodes of a tree without results.
+    pub(crate) fn missing_nodes<N>(&self, nodes: Vec<N>) -> Vec<(Range<u64>, N)> {
+        let nodes = nodes.into_iter().enumerate();
         let nodes = nodes.map(|(index, node)| (index as u64..index as u64 + 1, node));
-        nodes.filter(|(positions, _)| !self.results.contains_key(&positions.start))
+        nodes.filter(|(positions, _)| !self.results.contains_key(&positions.start)).collect()
     }
 
-    /// Awaits the results of these groups, and keeps each as it comes. Begins all at once, or at
-    /// most so many at a time. Returns all results when they are on the disk.
+    /// Awaits the results of these groups, and keeps each as it comes. Returns all results when
+    /// they are on the disk. Of the tasks at most `at_once` have begun and not ended; the others
+    /// are not asked of the iterator yet.
     pub(crate) async fn complete<F>(
         mut self,
         tasks: impl IntoIterator<Item = (Range<u64>, F)>,
-        window: Option<usize>,
+        at_once: usize,
     ) -> Result<BTreeMap<u64, V>, JournalError>
     where
         F: Future<Output = Result<V, TaskError>>,
     {
         let tasks = tasks.into_iter().map(async |(group, task)| (group, task.await));
-        let ended = self.keep_all(tasks, window.unwrap_or(usize::MAX)).await;
+        let ended = self.keep_all(tasks, at_once).await;
         if let Some(copies) = &mut self.copies {
             copies.end(&self.results).await;
         }
@@ -204,9 +219,9 @@ impl<V: Portable> Kept<V> {
     async fn keep_all(
         &mut self,
         mut tasks: impl Iterator<Item = impl Future<Output = (Range<u64>, Result<V, TaskError>)>>,
-        window: usize,
+        at_once: usize,
     ) -> Result<(), JournalError> {
-        let mut running: FuturesUnordered<_> = tasks.by_ref().take(window.max(1)).collect();
+        let mut running: FuturesUnordered<_> = tasks.by_ref().take(at_once.max(1)).collect();
         loop {
             let ended = {
                 let copied = pin!(async {
@@ -215,9 +230,11 @@ impl<V: Portable> Kept<V> {
                         None => pending().await,
                     }
                 });
-                match select(running.next(), copied).await {
-                    Either::Left((ended, _)) => ended,
-                    Either::Right(((), _)) => continue,
+                let failed = self.failure.happens();
+                match select(pin!(failed), select(running.next(), copied)).await {
+                    Either::Left((error, _)) => return Err(error.into()),
+                    Either::Right((Either::Left((ended, _)), _)) => ended,
+                    Either::Right((Either::Right(_), _)) => continue,
                 }
             };
             let Some((positions, result)) = ended else { return Ok(()) };
@@ -229,9 +246,9 @@ impl<V: Portable> Kept<V> {
     fn keep(&mut self, positions: Range<u64>, value: V) -> Result<(), JournalError> {
         let bytes = encode(&value)?;
         self.journal.iter().for_each(|journal| journal.append(positions.clone(), &bytes));
-        self.copies.iter_mut().for_each(|copies| copies.note(positions.clone()));
+        self.copies.iter_mut().for_each(|copies| copies.note(&positions));
         self.results.insert(positions.start, value);
-        self.failure.get().map_or(Ok(()), |failure| Err(failure.clone().into()))
+        Ok(())
     }
 
     async fn finish(&mut self) -> Result<(), WriteError> {
@@ -247,16 +264,50 @@ impl<V: Portable> Kept<V> {
 fn was_ours(error: &OpenError) -> bool {
     !matches!(
         error,
-        OpenError::Differs { .. } | OpenError::UnknownVersion { .. } | OpenError::Unusable { .. }
+        OpenError::Differs { .. }
+            | OpenError::UnknownVersion { .. }
+            | OpenError::OtherBuild { .. }
+            | OpenError::Unusable { .. }
     )
 }
 
-/// Logs what is in a journal, and warns of damage.
-fn tell(path: &Path, report: &Report, items: u64) {
+/// Why a journal that is required cannot be written any more.
+#[derive(Default)]
+struct Failure {
+    error: OnceLock<WriteError>,
+    skeleton: AtomicWaker,
+}
+
+impl Failure {
+    fn note(&self, error: &WriteError) {
+        let _ = self.error.set(error.clone());
+        self.skeleton.wake();
+    }
+
+    /// Waits for a failure.
+    async fn happens(&self) -> WriteError {
+        poll_fn(|cx| {
+            self.skeleton.register(cx.waker());
+            self.error.get().cloned().map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+}
+
+/// Logs what is in a journal, and warns of damage and of the results of other builds.
+fn tell(path: &Path, report: &Report, items: u64, builds: Builds) {
     let path = path.display();
     for damage in report.damage.iter().filter(|damage| !report.is_replaced(damage)) {
         tracing::warn!("the journal `{path}` is damaged: {damage}; what is lost is computed again");
     }
     let done = report.done.count();
+    let of_others = report.items_of_others(builds.this);
+    if of_others > 0 {
+        tracing::warn!(
+            "the journal `{path}` has results of {of_others} items from another build of the \
+             program, and of {} from this one: if a function has changed, have them computed anew",
+            done - of_others
+        );
+    }
     tracing::info!("the journal `{path}` has {done} of {items} items");
 }

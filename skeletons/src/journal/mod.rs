@@ -23,7 +23,9 @@ pub(crate) use top::{Expanded, expand_top, give_way};
 use std::any::{TypeId, type_name};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
-use ultramarine_journal::{Digest, Identity, OpenError, WriteError};
+pub use ultramarine_journal::OtherBuilds;
+use ultramarine_journal::{Builds, Digest, Identity, OpenError, WriteError};
+use ultramarine_runtime::build;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::wire::WireError;
 
@@ -64,7 +66,12 @@ const RECORDS: usize = 1000;
 
 impl<S> Journalled<S> {
     pub(crate) fn new(skeleton: S, path: Option<PathBuf>) -> Self {
-        let file = path.map(|path| JournalFile { path, is_required: false, others: 0 });
+        let file = path.map(|path| JournalFile {
+            path,
+            is_required: false,
+            other_builds: OtherBuilds::Keep,
+            others: 0,
+        });
         Journalled { skeleton, file, records: RECORDS }
     }
 
@@ -97,8 +104,25 @@ impl<S> Journalled<S> {
         self
     }
 
-    /// Ends the skeleton with an error as soon as its journal cannot be written, instead of a
-    /// warning.
+    /// Says what becomes of results in the file that another build of the program has computed.
+    /// Default: they are kept, and a warning says how many there are. What a function computes is
+    /// not seen: if it has changed, the whole is then of neither build.
+    ///
+    /// ```no_run
+    /// use ultramarine::prelude::*;
+    ///
+    /// async fn squares(cx: &Context) -> Result<Vec<u64>, JournalError> {
+    ///     let squares = map(|n: u64| n * n, 0..100_000).chunks(1000).journal("squares.journal");
+    ///     squares.other_builds(OtherBuilds::Anew).run(cx).await
+    /// }
+    /// ```
+    pub fn other_builds(mut self, builds: OtherBuilds) -> Self {
+        self.file.iter_mut().for_each(|file| file.other_builds = builds);
+        self
+    }
+
+    /// Ends the skeleton with an error as soon as its journal cannot be written, or another program
+    /// has moved it away or cut it, instead of a warning.
     pub fn required(mut self) -> Self {
         self.file.iter_mut().for_each(|file| file.is_required = true);
         self
@@ -111,11 +135,20 @@ pub(crate) struct JournalFile {
     path: PathBuf,
     /// Whether it is an error if the file cannot be written.
     is_required: bool,
+    other_builds: OtherBuilds,
     /// How many other hosts keep a copy.
     others: usize,
 }
 
 impl JournalFile {
+    /// This build, and what becomes of the results of others.
+    fn builds(&self) -> Builds {
+        let this = build::of_this_program().inspect_err(|error| {
+            tracing::warn!("the build of the program is not known, for its journal: {error}");
+        });
+        Builds { this: this.ok(), others: self.other_builds }
+    }
+
     /// If a folder was named: the file of this name in it.
     pub(crate) fn in_folder(mut self, name: &str) -> Self {
         if self.path.is_dir() {

@@ -31,7 +31,8 @@ impl<O, G, I> Map<O, G, I> {
     ///   is refused with an error that says what differs. How the map is
     ///   [spread](Self::within), and how many items make a task, may differ. The program may be
     ///   built anew, by the same compiler, if the function is named: a closure is known by a number
-    ///   that is another in most builds. Whether the function computes the same is not seen.
+    ///   that is another in most builds. Whether the function computes the same is not seen, only
+    ///   which build has computed a result: see [`other_builds`](Journalled::other_builds).
     ///   (Items that contain handles such as [`Shared`](ultramarine_runtime::executor::Shared) are
     ///   never the same.)
     /// - **Where it is**: the caller reads and writes it. If the job may
@@ -39,8 +40,8 @@ impl<O, G, I> Map<O, G, I> {
     ///   all hosts share, or let other hosts keep [copies](Journalled::copies).
     /// - **Damage**: what a crash has torn is cut off; the items of a damaged record are computed
     ///   again, and a warning says so.
-    /// - **A disk that is full, or cannot be written**: a warning, and the map goes on without;
-    ///   see [`required`](Journalled::required).
+    /// - **A disk that is full, or a file that cannot be written or that another program moves away
+    ///   or cuts**: a warning, and the map goes on without; see [`required`](Journalled::required).
     ///
     /// Results come to the caller one by one: [`two_level`](Self::two_level) uses no coordinators,
     /// and [`slices`](Self::slices) are consecutive items, as [`chunks`](Self::chunks) are.
@@ -159,6 +160,6 @@ where
             let task = spawn(spread.place(cx, number), given.clone(), own);
             (group, AbortOnDrop::new(task))
         });
-        kept.complete(tasks, window).await
+        kept.complete(tasks, window.unwrap_or(usize::MAX)).await
     }
 }

@@ -255,6 +255,7 @@ impl<T: Bounded> SearchType<T> for Maximise {
     type Output = Option<(u64, T::Node)>;
     type Knowledge = PeKnowledge<T::Node>;
     const KEEPS_VALUES: bool = true;
+    const PREFERS_FIRST: bool = true;
 
     fn begin(self, cx: &Context, key: Key) -> (PeKnowledge<T::Node>, Self::Output) {
         let mut is_first = false;

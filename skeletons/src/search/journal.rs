@@ -18,6 +18,15 @@
 //!
 //! A job that starts again begins with the best node of all records as its incumbent. A node of the
 //! tree may bound the search at any time.
+//!
+//! # The order of the subtrees
+//!
+//! A branch and bound needs its promising subtrees first: what it finds there prunes the others.
+//! If all were spawned at once, the order would be that of the queues. A worker takes the youngest
+//! task, a thief the oldest, and if a thread that is no worker has spawned them, every worker takes
+//! the oldest. So some searches began with the least promising subtrees, and visited a hundred
+//! times as many nodes. Therefore at most one subtree for each worker thread has begun and not
+//! ended, and the next in the order of a depth-first search follows when one ends.
 
 use super::better::beside;
 use super::task::{ForgetOnDrop, Pruning, SearchTask, SearchType};
@@ -103,7 +112,8 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
         kept.results.values().for_each(|result| search_type.learn(&knowledge, result));
 
         let tree = cx.share(tree);
-        let tasks = kept.missing_nodes(subtrees).map(|(positions, (depth, node))| {
+        let missing = kept.missing_nodes(subtrees).into_iter();
+        let tasks = missing.map(|(positions, (depth, node))| {
             let task = SearchTask { tree: tree.clone(), key, splitting, depth, nodes: vec![node] };
             let task = task.spawn(cx, Distance::ONE, search_type);
             let knowledge = &knowledge;
@@ -114,9 +124,10 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
             };
             (positions, completed)
         });
-        let tasks: Vec<_> = tasks.collect();
         // What is the best is kept by the home PE before a task returns with it.
-        let results = beside(kept.complete(tasks, None), hearing, |_| {}).await?;
+        let workers = (cx.pes() as usize).saturating_mul(cx.threads());
+        let at_once = if K::PREFERS_FIRST { workers } else { usize::MAX };
+        let results = beside(kept.complete(tasks, at_once), hearing, |_| {}).await?;
         results.into_values().for_each(|result| search_type.merge(&mut found, result));
         search_type.end(&knowledge, &mut found);
         Ok(found)

@@ -10,17 +10,19 @@ mod divide;
 mod search;
 
 use crate::common::job;
+use futures_util::future::join;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine_journal::{Identity, Journal, OnFailure, inspect};
+use ultramarine_journal::{Builds, Identity, Journal, OnFailure, inspect};
 use ultramarine_runtime::executor::Portable;
 use ultramarine_runtime::wire::{decode, encode};
 use ultramarine_testkit::racks;
 
 /// How often each test's function was called. The PEs are threads of this process.
-static CALLS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
+static CALLS: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
 
 /// The number of calls since the last question.
 fn calls(test: usize) -> u64 {
@@ -37,8 +39,9 @@ fn journal() -> (tempfile::TempDir, PathBuf) {
 /// Opens a journal, and reads what the records hold, by the first positions.
 fn open<V: Portable>(path: &Path, identity: &Identity) -> (Journal, Vec<(u64, V)>) {
     let mut records = Vec::new();
-    let opened = Journal::open(path, identity, OnFailure::Warn, |positions, bytes| {
-        records.push((positions.start, decode(bytes)?));
+    let builds = Builds::default();
+    let opened = Journal::open(path, identity, builds, OnFailure::Warn, |positions, bytes| {
+        records.push((positions.start, decode(bytes.expect("no build drops any"))?));
         Ok(())
     });
     (opened.expect("no other has it").0, records)
@@ -49,7 +52,8 @@ fn records<V: Portable>(path: &Path) -> Vec<(u64, V)> {
     open(path, &inspect(path).expect("it is a journal").identity).1
 }
 
-/// Begins a journal anew with those of its records that have one of these positions.
+/// Begins a journal anew with those of its records that have one of these positions. Then it does
+/// not say which build has computed them.
 fn keep_only<V: Portable>(path: &Path, positions: impl Fn(u64) -> bool) {
     let identity = inspect(path).expect("it is a journal").identity;
     let (_, records) = open::<V>(path, &identity);
@@ -204,18 +208,80 @@ fn a_journal_that_cannot_be_written_ends_only_who_requires_it() {
     });
 }
 
+/// Though no result comes any more.
+#[test]
+fn a_journal_that_is_moved_away_ends_only_who_requires_it() {
+    job(racks(&[1, 1], 1), async |cx| {
+        let (folder, path) = journal();
+        let moved = folder.path().join("moved");
+        let wait = async |cx: Context, n: u64| {
+            let is_over = || CALLS[5].load(SeqCst) > 0;
+            while n >= 5 && !is_over() {
+                cx.sleep(Duration::from_millis(5)).await;
+            }
+            n
+        };
+        let move_away = async || {
+            let has_some = || inspect(&path).is_ok_and(|found| found.report.done.count() == 5);
+            while !has_some() {
+                cx.sleep(Duration::from_millis(5)).await;
+            }
+            std::fs::rename(&path, &moved)
+        };
+        let numbers = || map_async(wait, 0..10).journal(&path);
+        let (ended, renamed) = join(numbers().required().run(&cx), move_away()).await;
+        renamed?;
+        let text = ended.expect_err("its journal is required").to_string();
+        assert!(text.contains("was moved away by another program"), "{text}");
+
+        let first = async || {
+            move_away().await?;
+            CALLS[5].store(1, SeqCst);
+            std::io::Result::Ok(())
+        };
+        let (ended, renamed) = join(numbers().run(&cx), first()).await;
+        renamed?;
+        assert_eq!(ended?, (0..10).collect::<Vec<u64>>());
+        Ok(())
+    });
+}
+
+#[test]
+fn results_of_another_build_are_kept_refused_or_computed_anew() {
+    job(racks(&[1, 1], 1), async |cx| {
+        let (_folder, path) = journal();
+        let square = |n: u64| {
+            CALLS[4].fetch_add(1, SeqCst);
+            n * n
+        };
+        let squares = |others| map(square, 0..100).journal(&path).other_builds(others).run(&cx);
+        let expected: Vec<u64> = (0..100).map(|n| n * n).collect();
+        squares(OtherBuilds::Refuse).await?;
+        assert_eq!((squares(OtherBuilds::Refuse).await?, calls(4)), (expected.clone(), 100));
+        // Now it is not known which build has computed these 30 results.
+        keep_only::<Vec<u64>>(&path, |n| n < 30);
+        let refused = squares(OtherBuilds::Refuse).await.expect_err("there are others");
+        assert!(refused.to_string().contains("of 30 items from another build"), "{refused}");
+        assert_eq!((squares(OtherBuilds::Keep).await?, calls(4)), (expected.clone(), 70));
+        assert_eq!((squares(OtherBuilds::Keep).await?, calls(4)), (expected.clone(), 0));
+        assert_eq!((squares(OtherBuilds::Anew).await?, calls(4)), (expected.clone(), 30));
+        assert_eq!((squares(OtherBuilds::Refuse).await?, calls(4)), (expected, 0));
+        Ok(())
+    });
+}
+
 #[test]
 fn two_maps_share_no_journal() {
     job(racks(&[1, 1], 1), async |cx| {
         let (_folder, path) = journal();
         let slow = async |cx: Context, n: u64| {
             CALLS[3].fetch_add(1, SeqCst);
-            cx.sleep(std::time::Duration::from_millis(20)).await;
+            cx.sleep(Duration::from_millis(20)).await;
             n
         };
         let numbers = || map_async(slow, 0..4).journal(&path).run(&cx);
         let (one, other): (Result<_, JournalError>, Result<_, JournalError>) =
-            futures_util::future::join(numbers(), numbers()).await;
+            join(numbers(), numbers()).await;
         let (found, error) = match (one, other) {
             (Ok(found), Err(error)) | (Err(error), Ok(found)) => (found, error),
             both => panic!("one of them holds it: {both:?}"),

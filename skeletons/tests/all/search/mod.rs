@@ -5,8 +5,10 @@
 //! | `main` | every node is visited once |
 //! | `splitting` | the number of tasks, and the PEs that take part |
 //! | `bound` | the best node, the PEs that learn of it, and the values that are left |
+//! | `order` | which nodes a branch and bound begins with |
 
 mod bound;
+mod order;
 mod splitting;
 
 use crate::common::{hierarchies, job};
