@@ -12,7 +12,7 @@ use super::pe::{Runs, tell_closed};
 use super::pool::Pool;
 use super::progress::Watch;
 use super::run::Dag;
-use super::runs::{Joined, RunId, RunName};
+use super::runs::{RunId, RunName};
 use super::trace::{Trace, TracedGraph};
 use super::value::Value;
 use futures_util::{FutureExt, StreamExt};
@@ -63,10 +63,8 @@ where
         let is_joinable = cx.pe() == cx.root() && options.extent != Extent::Stream;
         let name = RunName { digest, key: (!is_joinable).then(|| cx.new_key()) };
         let begun = Runs::on(&cx).table().begin(name, (cx.attempt(), cx.pe()), Part::early);
-        let (id, Joined { part, is_old }) = begun;
-        if is_old {
-            part.renew(id).carry_out(&cx, &part);
-        }
+        let (id, part) = begun;
+        part.renew(id).carry_out(&cx, &part);
         let (returned, mut deaths) = (last.returned.clone(), cx.deaths());
         let wanted = match options.extent {
             Extent::Whole | Extent::Stream => Vec::new(),
@@ -124,7 +122,7 @@ where
         if let Some(node) = block.earlier().iter().find(|node| !before.contains(node)) {
             return Err(DagError::NoSuchNode { node: *node });
         }
-        let built = |pool: &mut Pool<Graph>| pool.built(number, Arc::new(block), Vec::new());
+        let built = |pool: &mut Pool<Graph>| pool.built(number, Arc::new(block));
         self.part.act(built).carry_out(&self.cx, &self.part);
         Ok(returned)
     }
@@ -141,7 +139,7 @@ where
     pub(super) async fn results(&mut self, nodes: &[NodeId]) -> Result<Vec<Value>, DagError> {
         self.want(nodes);
         let (cx, part, watch) = (self.cx.clone(), self.part.clone(), self.watch.take());
-        let results = self.attend(part.delivered(nodes), |_| {});
+        let results = self.attend(part.delivered(self.id(), nodes), |_| {});
         match watch {
             Some(watch) => watch.beside(&cx, &part, results).await,
             None => results.await,
@@ -184,6 +182,7 @@ where
 
 impl<F, A> Drop for Host<F, A> {
     fn drop(&mut self) {
+        self.part.tell_shortage();
         let last = Runs::on(&self.cx).table().leave(self.invitation.head.id.name);
         last.into_iter().for_each(|id| tell_closed(&self.cx, id));
     }
