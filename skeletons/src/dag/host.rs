@@ -1,7 +1,6 @@
 //! A run on the PE whose program wants its results: it invites the others, and says when it is
 //! over.
 
-use super::block::message_of;
 use super::builder::{Builder, code_of};
 use super::error::DagError;
 use super::graph::{BlockMaker, Built, Extent, Graph, RunOptions, Supplied};
@@ -17,16 +16,15 @@ use super::trace::{Trace, TracedGraph};
 use super::value::Value;
 use futures_util::{FutureExt, StreamExt};
 use serde::{Deserialize, Serialize};
-use std::any::Any;
+use std::any::type_name;
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use ultramarine_journal::Digest;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, DeathStream, Portable};
+use ultramarine_runtime::executor::{Context, DeathStream, Portable, caught};
 use ultramarine_runtime::wire::encode;
 
 /// See the [module](self). Dropping it ends the run everywhere, unless another program on this PE
@@ -221,13 +219,8 @@ where
         if extent == Extent::Stream {
             builder = builder.of_stream();
         }
-        // Nothing of the builder's is seen after a panic.
-        let built = catch_unwind(AssertUnwindSafe(|| build(&mut builder, &argument).ids()));
-        let unbuilt = |panic: Box<dyn Any + Send>| DagError::Unbuilt {
-            block: number,
-            message: message_of(&*panic),
-        };
-        let returned = built.map_err(unbuilt)?;
+        let built = caught(type_name::<F>(), || build(&mut builder, &argument).ids());
+        let returned = built.map_err(|message| DagError::Unbuilt { block: number, message })?;
         Ok(Built { block: builder.finish(), returned })
     })
 }

@@ -74,10 +74,8 @@ where
                 // If it fails, so do wanted ones, which say why.
                 let values =
                     part.delivered(id, &[node]).await.map_err(|_| TaskError::ShuttingDown)?;
-                values[0].encoded().map_err(|error| TaskError::Codec {
-                    what: "result".into(),
-                    reason: error.to_string(),
-                })
+                let what = "result".into();
+                values[0].encoded().map_err(|reason| TaskError::Codec { what, reason })
             };
             (u64::from(node.index)..u64::from(node.index) + 1, result)
         });
