@@ -20,6 +20,7 @@ use std::panic::PanicHookInfo;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use ultramarine_runtime::executor::{caught_code, panic_message};
 use ultramarine_runtime::forked::is_forked;
 
 /// The most bytes that wait to be written.
@@ -102,7 +103,17 @@ pub(crate) fn report_panics() {
 
 /// Says what Rust's own hook says. Waits until that is written, if the writer gets on: the panic
 /// may end the process.
+///
+/// A panic of a task, a node or the like becomes an error. So it is one line, unless a full
+/// backtrace is asked for: there may be as many of them as there are tasks.
 fn report(panic: &PanicHookInfo<'_>) {
+    let is_full = std::env::var_os("RUST_BACKTRACE").is_some_and(|how| how == "full");
+    if let Some(code) = caught_code().filter(|_| !is_full) {
+        let place = panic.location().map(|place| format!(" at {place}")).unwrap_or_default();
+        let message = panic_message(panic.payload());
+        log().write(format!("ultramarine: {code} panicked{place}: {message}\n").into_bytes());
+        return flush();
+    }
     let thread = thread::current();
     let name = thread.name().unwrap_or("<unnamed>");
     let backtrace = Backtrace::capture();

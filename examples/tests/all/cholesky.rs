@@ -39,6 +39,17 @@ fn the_factor_is_exact_and_has_the_same_bits_everywhere() {
     assert_ne!(other, expected("--size 192 --tile 64 --seed 7"));
 }
 
+/// The tiles take 1.8 MiB.
+#[test]
+fn a_memory_that_is_too_small_is_told_once_and_the_factor_is_the_same() {
+    let matrix = "--size 640 --tile 64";
+    let flags = format!("{matrix} --pes 1 --threads 1 --memory 1 --json");
+    let ended = run(&mut alone(CHOLESKY, &flags));
+    assert_eq!(ended.report()["result"], expected(matrix));
+    let told = ended.err.matches("is too small for the graph on PE 0, by ").count();
+    assert_eq!(told, 1, "{}", ended.err);
+}
+
 #[test]
 fn flags_that_cannot_be_are_refused() {
     for (flags, text) in [

@@ -134,10 +134,86 @@ fn a_job_that_fails_ends_with_its_code_though_no_process_reads_standard_error() 
     fails(3);
 }
 
+#[test]
+fn a_panic_that_becomes_an_error_is_one_line_with_the_name_of_its_function() {
+    let words = program!("panics");
+    for (backtrace, is_short) in [("0", true), ("1", true), ("full", false)] {
+        let mut command = Command::new(&words[0]);
+        scrub(&mut command);
+        command.args(&words[1..]).env("ULTRAMARINE_PES", "2").env("RUST_BACKTRACE", backtrace);
+        let Output { status, stdout, stderr } = finish(&mut command, PATIENCE);
+        let (out, err) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+        assert!(status.success(), "{out}{err}");
+        assert_eq!(err.contains("backtrace"), !is_short, "{err}");
+        for (function, message) in [
+            ("programs::task panicked at", "no task today"),
+            ("programs::node panicked at", "no node today"),
+            ("programs::build panicked at", "no graph today"),
+            ("programs::Bad panicked at", "no drop today"),
+            ("programs::Bad panicked at", "no bytes today"),
+        ] {
+            let is_it = |line: &&str| line.contains(function) && line.ends_with(message);
+            let count = err.lines().filter(is_it).count();
+            assert_eq!(count, usize::from(is_short), "{function}, {backtrace}: {err}");
+        }
+    }
+}
+
 /// Run by the tests above, in separate processes.
 mod programs {
     use std::io::Write as _;
     use ultramarine::prelude::*;
+    use ultramarine::skeletons::dag::{Builder, Node, dag};
+
+    fn task(_: u32) -> u32 {
+        panic!("no task today")
+    }
+
+    fn node(_: &u32) -> Bad {
+        panic!("no node today")
+    }
+
+    fn build(_: &mut Builder, (): &()) -> Node<u32> {
+        panic!("no graph today")
+    }
+
+    /// Panics when it is encoded, and when it is dropped.
+    struct Bad;
+
+    impl serde::Serialize for Bad {
+        fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+            panic!("no bytes today")
+        }
+    }
+
+    impl<'de> serde::Deserialize<'de> for Bad {
+        fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+            unreachable!("it has no bytes")
+        }
+    }
+
+    impl Drop for Bad {
+        fn drop(&mut self) {
+            panic!("no drop today")
+        }
+    }
+
+    #[test]
+    #[ignore = "a program, and no test"]
+    fn panics() {
+        end(ultramarine::run(async |cx| {
+            assert!(cx.spawn_fn(Distance::ZERO, task, 1).await.is_err());
+            let read = |g: &mut Builder, (): &()| -> Node<u32> {
+                let bad = g.source(node, 1);
+                g.map(|(), _: &Bad| 1, (), bad)
+            };
+            assert!(dag(read, ()).run(&cx).await.is_err());
+            assert!(dag(build, ()).run(&cx).await.is_err());
+            // It is encoded, which it refuses, and dropped.
+            assert!(cx.spawn_at(Pe::new(1), async |_: Context, _: Bad| (), Bad).await.is_err());
+            Ok(())
+        }));
+    }
 
     /// Ends this process as a program's `main` does, but with a code that no test harness ends
     /// with.

@@ -40,6 +40,6 @@ pub use engine::liveness::{DetectorSetup, DetectorStart, EventHandler, FailureDe
 pub use keep::store::Key;
 pub use pe::leave::{Leave, Parting};
 pub use pe::processor::{BootstrapTraffic, Job};
-pub use task::caught::discard;
+pub use task::caught::{caught, caught_code, discard, panic_message};
 pub use task::future::{AbortOnDrop, Future};
 pub use task::portable::{Portable, memory_estimate};

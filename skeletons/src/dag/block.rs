@@ -8,9 +8,8 @@ use super::pool::BlockShape;
 use super::value::Value;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use ultramarine_journal::Digest;
-use ultramarine_runtime::executor::Portable;
+use ultramarine_runtime::executor::{Portable, caught};
 use ultramarine_runtime::wire::{WireError, encode};
 use ultramarine_topology::Pe;
 
@@ -160,12 +159,12 @@ impl Block {
     /// The node's function panicked.
     pub(super) fn compute(&self, index: u32, inputs: &[Value]) -> Result<Value, DagError> {
         let argument = self.nodes[index as usize].argument;
-        // Nothing of the node's is seen after a panic.
-        let computed = AssertUnwindSafe(|| self.kind(index).compute(argument, inputs));
-        catch_unwind(computed).map_err(|panic| DagError::Panicked {
+        let name = self.name(index);
+        let computed = caught(name, || self.kind(index).compute(argument, inputs));
+        computed.map_err(|message| DagError::Panicked {
             node: NodeId { block: self.number, index },
-            name: self.name(index).to_owned(),
-            message: message_of(&*panic),
+            name: name.to_owned(),
+            message,
         })
     }
 
@@ -232,13 +231,6 @@ impl Block {
         }
         Ok(digest.finish())
     }
-}
-
-/// What a panic says.
-pub(super) fn message_of(panic: &(dyn Any + Send)) -> String {
-    let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
-    message.unwrap_or_else(|| "it does not say why".to_owned())
 }
 
 impl BlockShape for Block {

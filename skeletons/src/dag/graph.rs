@@ -5,7 +5,7 @@ use super::block::Block;
 use super::error::DagError;
 use super::handles::NodeId;
 use super::neighbours::neighbours;
-use super::pool::{Shape, Weighed};
+use super::pool::{Readers, Shape, Weighed};
 use super::value::{Value, error_of, failed};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -103,35 +103,6 @@ impl Graph {
         Graph { options, wanted, owners, supplied, placed, topology, make }
     }
 
-    /// How many readers of each result of a whole graph this PE knows: own nodes, and other PEs.
-    /// Wanted nodes have readers for ever, and so have those that a journal keeps. Nothing, if
-    /// results are held until the run is over.
-    pub(super) fn readers(&self, me: Pe, block: &Block) -> Vec<u32> {
-        let RunOptions { extent, memory, drops_used, .. } = self.options;
-        if extent != Extent::Whole || memory == u64::MAX && !drops_used {
-            return Vec::new();
-        }
-        let is_needed = block.needed(&self.wanted, &self.supplied.nodes);
-        let mut readers = vec![0; is_needed.len()];
-        let mut others = Vec::new();
-        for index in (0..block.len()).filter(|index| is_needed[*index as usize]) {
-            let owner = self.owners.owner(NodeId { block: 0, index });
-            for input in block.inputs(index) {
-                if owner == me {
-                    readers[input.index as usize] += 1;
-                } else if self.owners.owner(input) == me {
-                    others.push((input.index, owner));
-                }
-            }
-        }
-        others.sort_unstable();
-        others.dedup();
-        others.into_iter().for_each(|(index, _)| readers[index as usize] += 1);
-        let held = self.wanted.iter().map(|node| &node.index).chain(block.kept());
-        held.for_each(|index| readers[*index as usize] = u32::MAX);
-        readers
-    }
-
     /// A result with the memory that it takes, which matters if that is limited, and the time that
     /// it took here.
     pub(super) fn weighed(&self, result: Value, cost_ns: u64) -> Weighed<Value> {
@@ -172,6 +143,32 @@ impl Shape for Graph {
         heir(self.owners.owner(node), &self.topology, dead)
     }
 
+    /// Readers of a whole graph are known. Wanted nodes have readers for ever, and so have those that
+    /// a journal keeps.
+    fn readers(&self, me: Pe, dead: &BTreeSet<Pe>, block: &Block) -> Readers {
+        let RunOptions { extent, memory, drops_used, .. } = self.options;
+        if extent != Extent::Whole || memory == u64::MAX && !drops_used {
+            return Readers::default();
+        }
+        let none = BTreeSet::new();
+        let supplied = if dead.contains(&self.supplied.by) { &none } else { &self.supplied.nodes };
+        let is_needed = block.needed(&self.wanted, supplied);
+        let mut readers = Readers::of(is_needed.len());
+        for index in (0..block.len()).filter(|index| is_needed[*index as usize]) {
+            let owner = self.owner(NodeId { block: 0, index }, dead);
+            for input in block.inputs(index) {
+                if owner == me {
+                    readers.add_here(input.index);
+                } else if self.owner(input, dead) == me {
+                    readers.add_other(input.index, owner);
+                }
+            }
+        }
+        let held = self.wanted.iter().map(|node| &node.index).chain(block.kept());
+        held.for_each(|index| readers.hold(*index));
+        readers
+    }
+
     fn drops_used(&self) -> bool {
         self.options.drops_used
     }
@@ -182,6 +179,10 @@ impl Shape for Graph {
 
     fn neighbours(&self, me: Pe, dead: &BTreeSet<Pe>) -> Vec<Pe> {
         neighbours(me, &self.topology, dead)
+    }
+
+    fn is_failed(&self, result: &Value) -> bool {
+        error_of(result).is_some()
     }
 
     fn no_such_node(&self, node: NodeId) -> Value {

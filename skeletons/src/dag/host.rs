@@ -1,7 +1,6 @@
 //! A run on the PE whose program wants its results: it invites the others, and says when it is
 //! over.
 
-use super::block::message_of;
 use super::builder::{Builder, code_of};
 use super::error::DagError;
 use super::graph::{BlockMaker, Built, Extent, Graph, RunOptions, Supplied};
@@ -12,21 +11,20 @@ use super::pe::{Runs, tell_closed};
 use super::pool::Pool;
 use super::progress::Watch;
 use super::run::Dag;
-use super::runs::{Joined, RunId, RunName};
+use super::runs::{RunId, RunName};
 use super::trace::{Trace, TracedGraph};
 use super::value::Value;
 use futures_util::{FutureExt, StreamExt};
 use serde::{Deserialize, Serialize};
-use std::any::Any;
+use std::any::type_name;
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use ultramarine_journal::Digest;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, DeathStream, Portable};
+use ultramarine_runtime::executor::{Context, DeathStream, Portable, caught};
 use ultramarine_runtime::wire::encode;
 
 /// See the [module](self). Dropping it ends the run everywhere, unless another program on this PE
@@ -63,10 +61,8 @@ where
         let is_joinable = cx.pe() == cx.root() && options.extent != Extent::Stream;
         let name = RunName { digest, key: (!is_joinable).then(|| cx.new_key()) };
         let begun = Runs::on(&cx).table().begin(name, (cx.attempt(), cx.pe()), Part::early);
-        let (id, Joined { part, is_old }) = begun;
-        if is_old {
-            part.renew(id).carry_out(&cx, &part);
-        }
+        let (id, part) = begun;
+        part.renew(id).carry_out(&cx, &part);
         let (returned, mut deaths) = (last.returned.clone(), cx.deaths());
         let wanted = match options.extent {
             Extent::Whole | Extent::Stream => Vec::new(),
@@ -124,7 +120,7 @@ where
         if let Some(node) = block.earlier().iter().find(|node| !before.contains(node)) {
             return Err(DagError::NoSuchNode { node: *node });
         }
-        let built = |pool: &mut Pool<Graph>| pool.built(number, Arc::new(block), Vec::new());
+        let built = |pool: &mut Pool<Graph>| pool.built(number, Arc::new(block));
         self.part.act(built).carry_out(&self.cx, &self.part);
         Ok(returned)
     }
@@ -141,7 +137,7 @@ where
     pub(super) async fn results(&mut self, nodes: &[NodeId]) -> Result<Vec<Value>, DagError> {
         self.want(nodes);
         let (cx, part, watch) = (self.cx.clone(), self.part.clone(), self.watch.take());
-        let results = self.attend(part.delivered(nodes), |_| {});
+        let results = self.attend(part.delivered(self.id(), nodes), |_| {});
         match watch {
             Some(watch) => watch.beside(&cx, &part, results).await,
             None => results.await,
@@ -184,6 +180,7 @@ where
 
 impl<F, A> Drop for Host<F, A> {
     fn drop(&mut self) {
+        self.part.tell_shortage();
         let last = Runs::on(&self.cx).table().leave(self.invitation.head.id.name);
         last.into_iter().for_each(|id| tell_closed(&self.cx, id));
     }
@@ -222,13 +219,8 @@ where
         if extent == Extent::Stream {
             builder = builder.of_stream();
         }
-        // Nothing of the builder's is seen after a panic.
-        let built = catch_unwind(AssertUnwindSafe(|| build(&mut builder, &argument).ids()));
-        let unbuilt = |panic: Box<dyn Any + Send>| DagError::Unbuilt {
-            block: number,
-            message: message_of(&*panic),
-        };
-        let returned = built.map_err(unbuilt)?;
+        let built = caught(type_name::<F>(), || build(&mut builder, &argument).ids());
+        let returned = built.map_err(|message| DagError::Unbuilt { block: number, message })?;
         Ok(Built { block: builder.finish(), returned })
     })
 }

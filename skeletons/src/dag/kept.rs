@@ -69,14 +69,13 @@ where
         let new: Vec<NodeId> = last.block.kept().iter().copied().filter(is_new).map(node).collect();
         host.start(known, &new)?;
         let tasks = new.into_iter().map(|node| {
-            let part = host.part.clone();
+            let (id, part) = (host.id(), host.part.clone());
             let result = async move {
                 // If it fails, so do wanted ones, which say why.
-                let values = part.delivered(&[node]).await.map_err(|_| TaskError::ShuttingDown)?;
-                values[0].encoded().map_err(|error| TaskError::Codec {
-                    what: "result".into(),
-                    reason: error.to_string(),
-                })
+                let values =
+                    part.delivered(id, &[node]).await.map_err(|_| TaskError::ShuttingDown)?;
+                let what = "result".into();
+                values[0].encoded().map_err(|reason| TaskError::Codec { what, reason })
             };
             (u64::from(node.index)..u64::from(node.index) + 1, result)
         });

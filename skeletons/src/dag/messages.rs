@@ -3,9 +3,9 @@
 use super::error::DagError;
 use super::graph::Graph;
 use super::handles::NodeId;
-use super::part::Part;
+use super::part::{Part, tell};
 use super::pe::Runs;
-use super::pool::{Discarded, PoolMessage};
+use super::pool::{Discarded, PoolMessage, Shortage};
 use super::progress::report_later;
 use super::runs::{RunId, RunName};
 use super::value::{Value, failed};
@@ -35,8 +35,8 @@ enum Small {
 /// What a part has to send and to do.
 #[derive(Default)]
 pub(super) struct Outbox {
-    /// The run, if there is anything to do.
-    id: Option<RunId>,
+    /// The run, and the number of its graph here, if there is anything to do.
+    of: Option<(RunId, u64)>,
     small: BTreeMap<Pe, Vec<Small>>,
     results: Vec<(Pe, NodeId, Value)>,
     /// Nodes to compute.
@@ -47,13 +47,15 @@ pub(super) struct Outbox {
     pub(super) wakers: Vec<Waker>,
     /// What to drop.
     pub(super) discarded: Discarded<Graph>,
+    /// What to say of the memory.
+    pub(super) shortage: Option<Shortage>,
     /// When to report how many nodes this PE has computed, if that is due.
     pub(super) report_after: Option<Duration>,
 }
 
 impl Outbox {
-    pub(super) fn of(id: RunId) -> Self {
-        Outbox { id: Some(id), ..Outbox::default() }
+    pub(super) fn of(id: RunId, number: u64) -> Self {
+        Outbox { of: Some((id, number)), ..Outbox::default() }
     }
 
     pub(super) fn send(&mut self, to: Pe, message: Told) {
@@ -68,7 +70,7 @@ impl Outbox {
 
     /// What is to be done after this.
     pub(super) fn append(&mut self, mut next: Outbox) {
-        self.id = next.id.or(self.id);
+        self.of = next.of.or(self.of);
         for (to, mut small) in next.small {
             self.small.entry(to).or_default().append(&mut small);
         }
@@ -77,26 +79,28 @@ impl Outbox {
         self.unbuilt.append(&mut next.unbuilt);
         self.wakers.append(&mut next.wakers);
         self.discarded.append(next.discarded);
+        self.shortage = self.shortage.or(next.shortage);
         self.report_after = self.report_after.or(next.report_after);
     }
 
     /// Does all of it.
     pub(super) fn carry_out(self, cx: &Context, part: &Part) {
-        let name = self.id.map(|id| id.name);
+        let of = self.of;
         let ready = self.carry_out_but_compute(cx, part);
-        if let Some(name) = name {
-            spawn_all(cx, (name, part.number), ready);
+        if let Some((id, number)) = of {
+            spawn_all(cx, (id.name, number), ready);
         }
     }
 
     /// Does all of it but for the nodes that are to be computed: these are returned.
     fn carry_out_but_compute(mut self, cx: &Context, part: &Part) -> Vec<NodeId> {
-        let Some(id) = self.id else { return Vec::new() };
-        while let Some(number) = self.unbuilt.pop() {
-            self.append(build(cx, id, part, number));
+        let Some((id, number)) = self.of else { return Vec::new() };
+        while let Some(block) = self.unbuilt.pop() {
+            self.append(build(cx, id, part, block));
         }
+        tell(self.shortage);
         if let Some(after) = self.report_after {
-            report_later(cx, (id.name, part.number), after);
+            report_later(cx, (id.name, number), after);
         }
         self.wakers.into_iter().for_each(Waker::wake);
         for (to, small) in self.small {
@@ -122,7 +126,7 @@ impl Outbox {
 fn build(cx: &Context, id: RunId, part: &Part, number: u32) -> Outbox {
     let Some(graph) = part.graph() else { return Outbox::default() };
     match (graph.make)(number) {
-        Ok(built) => part.act(|pool| pool.built(number, Arc::new(built.block), Vec::new())),
+        Ok(built) => part.act(|pool| pool.built(number, Arc::new(built.block))),
         Err(error) => {
             tell_failed(cx, id, error);
             Outbox::default()
@@ -134,16 +138,16 @@ fn build(cx: &Context, id: RunId, part: &Part, number: u32) -> Outbox {
 pub(super) fn tell_failed(cx: &Context, id: RunId, error: DagError) {
     let failed = async |cx: Context, (id, error): (RunId, DagError)| {
         let part = Runs::on(&cx).table().get(id.name);
-        part.into_iter().for_each(|part| part.fail(error.clone()));
+        part.into_iter().for_each(|part| part.fail(id, error.clone()));
     };
     // If it cannot be told, the job ends.
     let _ = cx.tell(id.opening.root, failed, (id, error));
 }
 
 /// Makes a task of each node that is to be computed.
-fn spawn_all(cx: &Context, (name, part): (RunName, u64), ready: Vec<NodeId>) {
+fn spawn_all(cx: &Context, (name, number): (RunName, u64), ready: Vec<NodeId>) {
     for node in ready {
-        drop(cx.spawn(Distance::ZERO, compute_nodes, (name, part, node)));
+        drop(cx.spawn(Distance::ZERO, compute_nodes, (name, number, node)));
     }
 }
 
@@ -157,11 +161,12 @@ fn compute_nodes(
     (name, number, first): (RunName, u64, NodeId),
 ) -> impl Future<Output = ()> + Send {
     async move {
-        let Some(part) = Runs::on(&cx).part(name, number) else { return };
+        let Some(part) = Runs::on(&cx).table().get(name) else { return };
         let mut next = Some(first);
         let mut began = Instant::now();
         while let Some(node) = next {
-            let mut ready = part.compute(node, &mut began).carry_out_but_compute(&cx, &part);
+            let mut ready =
+                part.compute(number, node, &mut began).carry_out_but_compute(&cx, &part);
             next = ready.pop();
             spawn_all(&cx, (name, number), ready);
             if cx.poll_runtime().is_some_and(|demand| demand.is_turn_wanted) {

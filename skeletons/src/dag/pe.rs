@@ -2,7 +2,7 @@
 
 use super::messages::{Outbox, Told};
 use super::part::Part;
-use super::runs::{Joined, RunId, RunName, RunTable};
+use super::runs::{RunId, RunTable};
 use futures_util::StreamExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,7 +40,7 @@ impl Runs {
         messages: impl IntoIterator<Item = Told>,
     ) {
         let Some(part) = self.join(cx, id) else { return };
-        part.receive(from, messages.into_iter().collect()).carry_out(cx, &part);
+        part.receive(id, from, messages.into_iter().collect()).carry_out(cx, &part);
         if cx.dead() > 0 {
             ask_for_invitation(cx, id, &part);
         }
@@ -51,16 +51,9 @@ impl Runs {
         if id.name.key.is_some_and(|key| cx.is_dead(key.home)) {
             return None;
         }
-        let Joined { part, is_old } = self.table().join(id, Part::early)?;
-        if is_old {
-            part.renew(id).carry_out(cx, &part);
-        }
+        let part = self.table().join(id, Part::early)?;
+        part.renew(id).carry_out(cx, &part);
         Some(part)
-    }
-
-    /// The part of this number of a run. That may be over, and there may be another of its name.
-    pub(super) fn part(&self, name: RunName, number: u64) -> Option<Arc<Part>> {
-        self.table().get(name).filter(|known| known.number == number)
     }
 
     /// Has the pool of a run do something, if this PE has a part of it.

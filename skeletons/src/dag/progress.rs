@@ -61,7 +61,8 @@ impl Counts {
 pub(super) fn report_later(cx: &Context, part: (RunName, u64), after: Duration) {
     let report = async |cx: Context, ((name, number), after): ((RunName, u64), Duration)| {
         cx.sleep(after).await;
-        let report = Runs::on(&cx).part(name, number).and_then(|part| part.report());
+        let part = Runs::on(&cx).table().get(name);
+        let report = part.and_then(|part| part.report(number));
         let Some((id, computed)) = report else { return };
         let note = async |cx: Context, (id, from, computed): (RunId, Pe, u64)| {
             let part = Runs::on(&cx).table().get(id.name);

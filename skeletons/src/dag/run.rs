@@ -97,10 +97,12 @@ where
 
     /// How many bytes of results a PE should hold at most. Default: no limit.
     ///
-    /// Above that, results are dropped that no node on the PE waits for: first those that are old,
-    /// and cheap to get again for their size. They are computed again if they are needed again,
-    /// which is rare unless PEs die. Results that nodes wait for are held in any case, and so are
-    /// those that are wanted. The size of a result that is no `Vec` of numbers is estimated.
+    /// Above that, results are dropped that no node on the PE waits for: first those that all nodes
+    /// have read, then those that are cheap to get again for their size, with what they are
+    /// computed from. They are computed again if they are needed again, which is rare unless PEs
+    /// die, or the limit is less than the nodes need: then a warning says so, once, and by what.
+    /// Results that nodes wait for are held in any case, and so are those that are wanted. The size
+    /// of a result that is no `Vec` of numbers is estimated.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.options.memory = bytes;
         self
@@ -177,7 +179,8 @@ where
     ///
     /// A node that is needed panicked (if several results are wanted, there are none of the others,
     /// either), or its result is too large to be sent or for the [memory](Self::memory); the graphs
-    /// of two PEs differ, or one cannot be built; or the job ends.
+    /// of two PEs differ, or one cannot be built; or the job ends. The graph may be run again at
+    /// once. What has failed is tried again then.
     pub async fn run(self, cx: &Context) -> Result<W::Results, DagError> {
         Ok(W::results(self.compute(cx).await?.0))
     }

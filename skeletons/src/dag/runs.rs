@@ -5,7 +5,8 @@
 //! that takes another's place joins what the others still compute. What belongs to a graph is right
 //! for each run of it: a pure builder makes the same nodes, and they have the same results. Only
 //! what is over must be told from what is still to begin, since a request that is dropped too early
-//! is never answered: so each [opening](Opening) of a run comes after those before.
+//! is never answered: so each [opening](Opening) of a run comes after those before. And what has failed
+//! in one is tried again in the next.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
@@ -62,19 +63,10 @@ struct KnownRun<R> {
     part: R,
 }
 
-/// A PE's part of a run that it begins or is invited to.
-#[derive(PartialEq, Eq, Debug)]
-pub(super) struct Joined<R> {
-    pub(super) part: R,
-    /// It was there before this opening. What it has asked of others may have been lost in between.
-    pub(super) is_old: bool,
-}
-
 impl<R: Clone> KnownRun<R> {
-    fn join(&mut self, opening: Opening) -> Joined<R> {
-        let is_old = self.opening < opening;
+    fn join(&mut self, opening: Opening) -> R {
         self.opening = opening.max(self.opening);
-        Joined { part: self.part.clone(), is_old }
+        self.part.clone()
     }
 }
 
@@ -91,7 +83,7 @@ impl<R: Clone> RunTable<R> {
         name: RunName,
         (attempt, root): (u32, Pe),
         make: impl FnOnce() -> R,
-    ) -> (RunId, Joined<R>) {
+    ) -> (RunId, R) {
         self.openings += 1;
         let id = RunId { name, opening: Opening { attempt, root, number: self.openings } };
         let known = self.entry(id, make);
@@ -107,7 +99,7 @@ impl<R: Clone> RunTable<R> {
     }
 
     /// The run that this PE is invited to, or for which something has arrived. `None`: it is over.
-    pub(super) fn join(&mut self, id: RunId, make: impl FnOnce() -> R) -> Option<Joined<R>> {
+    pub(super) fn join(&mut self, id: RunId, make: impl FnOnce() -> R) -> Option<R> {
         (!self.is_over(id)).then(|| self.entry(id, make).join(id.opening))
     }
 
@@ -168,22 +160,14 @@ mod tests {
         RunId { name, opening: Opening { attempt, root: Pe::ROOT, number } }
     }
 
-    fn new(part: char) -> Joined<char> {
-        Joined { part, is_old: false }
-    }
-
-    fn old(part: char) -> Joined<char> {
-        Joined { part, is_old: true }
-    }
-
     #[test]
     fn what_is_early_waits_and_what_is_late_is_dropped() {
         let mut table = RunTable::default();
-        assert_eq!(table.join(id(1, 1, 1), || 'a'), Some(new('a')), "early");
-        assert_eq!(table.join(id(1, 1, 1), || 'b'), Some(new('a')));
+        assert_eq!(table.join(id(1, 1, 1), || 'a'), Some('a'), "early");
+        assert_eq!(table.join(id(1, 1, 1), || 'b'), Some('a'));
         assert_eq!(table.close(id(1, 1, 1)), Some('a'));
         assert_eq!(table.join(id(1, 1, 1), || 'c'), None, "late");
-        assert_eq!(table.join(id(2, 1, 1), || 'd'), Some(new('d')), "another graph");
+        assert_eq!(table.join(id(2, 1, 1), || 'd'), Some('d'), "another graph");
     }
 
     #[test]
@@ -191,8 +175,8 @@ mod tests {
         let mut table = RunTable::default();
         table.join(id(1, 1, 1), || 'a');
         assert_eq!(table.close(id(1, 1, 1)), Some('a'));
-        assert_eq!(table.join(id(1, 1, 2), || 'b'), Some(new('b')), "it is of the next opening");
-        assert_eq!(table.join(id(1, 1, 2), || 'c'), Some(new('b')));
+        assert_eq!(table.join(id(1, 1, 2), || 'b'), Some('b'), "it is of the next opening");
+        assert_eq!(table.join(id(1, 1, 2), || 'c'), Some('b'));
         assert_eq!(table.close(id(1, 1, 1)), None);
         assert_eq!(table.close(id(1, 1, 2)), Some('b'));
         assert_eq!(table.join(id(1, 1, 2), || 'd'), None, "the invitation is late");
@@ -203,7 +187,7 @@ mod tests {
         let mut table = RunTable::default();
         table.join(id(1, 1, 7), || 'a');
         let (opened, part) = table.begin(id(1, 1, 7).name, (2, Pe::ROOT), || 'b');
-        assert_eq!((opened, part), (id(1, 2, 1), old('a')));
+        assert_eq!((opened, part), (id(1, 2, 1), 'a'));
         assert_eq!(table.close(id(1, 1, 7)), None, "the former root's end comes late");
         assert_eq!(table.leave(opened.name), Some(opened));
     }
@@ -223,9 +207,9 @@ mod tests {
     fn what_arrives_for_a_later_opening_keeps_the_run() {
         let mut table = RunTable::default();
         table.join(id(1, 1, 1), || 'a');
-        assert_eq!(table.join(id(1, 1, 2), || 'b'), Some(old('a')));
+        assert_eq!(table.join(id(1, 1, 2), || 'b'), Some('a'));
         assert_eq!(table.close(id(1, 1, 1)), None);
         assert_eq!(table.newest(id(1, 1, 1)), id(1, 1, 2), "an invitation to the former is late");
-        assert_eq!(table.join(id(1, 1, 2), || 'c'), Some(new('a')), "it is invited");
+        assert_eq!(table.join(id(1, 1, 2), || 'c'), Some('a'), "it is invited");
     }
 }

@@ -113,7 +113,7 @@ where
         let part = self.host.part.clone();
         let (id, told) = (self.host.id(), self.told);
         let values =
-            self.host.attend(part.delivered(&nodes), |cx| tell_first(cx, id, told)).await?;
+            self.host.attend(part.delivered(id, &nodes), |cx| tell_first(cx, id, told)).await?;
         self.ahead.pop_front();
         self.first = self.first.checked_add(1).expect("fewer than 2^32 blocks");
         part.forget_delivered(&nodes);

@@ -5,12 +5,11 @@ use super::handles::NodeId;
 use super::messages::send_value;
 use super::runs::RunId;
 use serde::{Deserialize, Serialize};
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::any::{Any, type_name};
 use std::sync::Arc;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Portable, discard, memory_estimate};
-use ultramarine_runtime::wire::{self, WireError};
+use ultramarine_runtime::executor::{Context, Portable, caught, discard, memory_estimate};
+use ultramarine_runtime::wire;
 use ultramarine_topology::Pe;
 
 /// A result, of any type; or [why there is none](Failed). It is the user's: if its drop panics,
@@ -52,7 +51,8 @@ impl Value {
         self.0.take().map_or(Ok(()), |result| result.send(cx, to, of))
     }
 
-    pub(super) fn encoded(&self) -> Result<Vec<u8>, WireError> {
+    /// Its encoding, or why there is none.
+    pub(super) fn encoded(&self) -> Result<Vec<u8>, String> {
         (**self.inner()).encoded()
     }
 }
@@ -85,7 +85,7 @@ pub(super) trait AnyResult: Any + Send + Sync {
 
     fn send(self: Arc<Self>, cx: &Context, to: Pe, of: (RunId, NodeId)) -> Result<(), TaskError>;
 
-    fn encoded(&self) -> Result<Vec<u8>, WireError>;
+    fn encoded(&self) -> Result<Vec<u8>, String>;
 }
 
 impl<T: Portable + Sync> AnyResult for T {
@@ -94,15 +94,15 @@ impl<T: Portable + Sync> AnyResult for T {
     }
 
     fn memory(self: Arc<Self>) -> u64 {
-        catch_unwind(AssertUnwindSafe(|| memory_estimate(&self) as u64)).unwrap_or(0)
+        caught(type_name::<T>(), || memory_estimate(&self) as u64).unwrap_or(0)
     }
 
     fn send(self: Arc<Self>, cx: &Context, to: Pe, of: (RunId, NodeId)) -> Result<(), TaskError> {
         send_value(self, cx, to, of)
     }
 
-    fn encoded(&self) -> Result<Vec<u8>, WireError> {
-        wire::encode(self)
+    fn encoded(&self) -> Result<Vec<u8>, String> {
+        caught(type_name::<T>(), || wire::encode(self))?.map_err(|error| error.to_string())
     }
 }
 
@@ -112,7 +112,8 @@ impl<T: Portable + Sync> AnyResult for T {
 ///
 /// It is of another type.
 pub(super) fn result<T: 'static>(value: &Value) -> &T {
-    value.any().downcast_ref().unwrap_or_else(|| {
-        panic!("an input is no {}: its node has another type", std::any::type_name::<T>())
-    })
+    value
+        .any()
+        .downcast_ref()
+        .unwrap_or_else(|| panic!("an input is no {}: its node has another type", type_name::<T>()))
 }

@@ -124,6 +124,75 @@ fn a_node_that_panics_is_named() {
     });
 }
 
+/// How many nodes of [`flaky`] still fail, and how many were computed well.
+static FAILURES: AtomicU64 = AtomicU64::new(0);
+static WELL: AtomicU64 = AtomicU64::new(0);
+
+/// A sum of squares, of which one fails now and then.
+fn flaky(g: &mut Builder, &(seed, bad): &(u64, u32)) -> Node<u64> {
+    let pes = g.pes();
+    let square = |&(n, may_fail): &(u64, bool)| {
+        let fail = |left: u64| left.checked_sub(1).filter(|_| may_fail);
+        let failed = FAILURES.fetch_update(Relaxed, Relaxed, fail);
+        assert!(failed.is_err(), "not yet");
+        WELL.fetch_add(1, Relaxed);
+        n * n
+    };
+    let squares: Vec<_> = (0..8).map(|n| g.source(square, (n + seed, n as u32 == bad))).collect();
+    squares.iter().zip(0..).for_each(|(node, n)| g.place(*node, n % pes));
+    g.reduce(|(), all: &[&u64]| all.iter().copied().sum(), (), squares)
+}
+
+#[test]
+fn a_graph_that_has_failed_may_be_tried_again_at_once() {
+    for places in hierarchies() {
+        job(places, async |cx| {
+            for (seed, failures) in (0..20).zip([1, 3].into_iter().cycle()) {
+                FAILURES.store(failures, Relaxed);
+                WELL.store(0, Relaxed);
+                let run = || dag(flaky, (seed, seed as u32 % 8)).run(&cx);
+                for _ in 0..failures {
+                    let error = run().await.unwrap_err();
+                    assert!(
+                        matches!(&error, DagError::Panicked { message, .. }
+                        if message == "not yet"),
+                        "{error}"
+                    );
+                }
+                let sum = (seed..seed + 8).map(|n| n * n).sum();
+                assert_eq!(run().await, Ok(sum));
+                assert_eq!(FAILURES.load(Relaxed), 0, "each has failed as often as is meant to be");
+            }
+            Ok(())
+        });
+    }
+}
+
+/// How often each graph of [`built_late`] was built.
+static BUILT: [AtomicU64; 20] = [const { AtomicU64::new(0) }; 20];
+
+/// The second PE that builds it fails.
+fn built_late(g: &mut Builder, which: &u64) -> Node<u64> {
+    assert_ne!(BUILT[*which as usize].fetch_add(1, Relaxed), 1, "not yet");
+    let first = g.source(|n| *n, *which);
+    g.place(first, 1);
+    let last = g.map(|(), n: &u64| *n, (), first);
+    g.place(last, 2);
+    last
+}
+
+#[test]
+fn a_builder_that_has_failed_may_be_tried_again_at_once() {
+    job(racks(&[1, 1, 1], 1), async |cx| {
+        for which in 0..BUILT.len() as u64 {
+            let error = dag(built_late, which).run(&cx).await.err();
+            assert!(matches!(error, Some(DagError::Unbuilt { .. })), "{error:?}");
+            assert_eq!(dag(built_late, which).run(&cx).await, Ok(which));
+        }
+        Ok(())
+    });
+}
+
 /// Can be encoded, and not decoded: the format does not say what was left out.
 #[derive(Serialize, Deserialize)]
 struct Holey {

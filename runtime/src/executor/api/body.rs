@@ -37,7 +37,7 @@ where
         let (origin, waiting) = begins();
         let end = End::new(waiting);
         let cx = Context::of(pe, origin);
-        match caught(|| (self.0)(cx, argument)) {
+        match caught(std::any::type_name::<F>(), || (self.0)(cx, argument)) {
             Err(message) => {
                 end.end_with(Err(TaskError::Panicked { pe: pe.me(), message }));
                 Run::Ended

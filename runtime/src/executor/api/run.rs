@@ -65,7 +65,7 @@ where
     let outcome = Arc::new(Mutex::new(None));
     let me = pe.me();
     // No panic may keep this thread from driving the PE: the others would wait for it.
-    let future = caught(|| main(Context::of(&pe, pe.own_origin())));
+    let future = caught(MAIN_TASK, || main(Context::of(&pe, pe.own_origin())));
     let main: MainFuture<T::Output> = match future {
         Ok(future) => Box::pin(CatchPanic::of_main(me, future)),
         Err(message) => Box::pin(ready(Err(TaskError::Panicked { pe: me, message }))),

@@ -87,7 +87,11 @@ impl Context {
         if let Some(delivery) = slot.claim_delivery() {
             // It may have been made and stored since the first look.
             let known = self.known(key);
-            let making = if known.is_some() { Ok(None) } else { caught(make).map(Some) };
+            let making = if known.is_some() {
+                Ok(None)
+            } else {
+                caught(std::any::type_name::<F>(), make).map(Some)
+            };
             let cx = self.clone();
             let task = self.pe.run_async(async move {
                 let pe = cx.pe();

@@ -9,7 +9,7 @@ use crate::executor::schedule::blocked::BlockedCheck;
 use crate::executor::schedule::threads::STACK_BYTES;
 use crate::executor::schedule::threads::workers;
 use crate::executor::task::activity::{Activity, MAIN_TASK};
-use crate::executor::task::caught::caught;
+use crate::executor::task::caught::caught_own;
 use crate::settings::STRAGGLERS_MAX;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -62,7 +62,7 @@ impl Processor {
             let name = format!("pe{}-driver", pe.me().number());
             let drive = move || {
                 // Nothing else would notice a panic, and the starting thread would wait for ever.
-                let left = caught(|| pe.drive(generation)).unwrap_or_else(|message| {
+                let left = caught_own(|| pe.drive(generation)).unwrap_or_else(|message| {
                     pe.fail(JobError::DriverPanicked { me: pe.me(), message });
                     Some(Leave::Hasty)
                 });

@@ -1,7 +1,7 @@
 //! Calling a task's function.
 
 use super::activity::enter_function;
-use super::caught::{caught, discard_with};
+use super::caught::{caught, discard_as};
 use super::end::{End, Settle};
 use super::future::stopping;
 use super::origin::Origin;
@@ -89,7 +89,7 @@ where
     }
 
     fn run(self, pe: &Arc<S>, argument: A, _: Begins<'_, R>) -> Run<R> {
-        let result = caught(|| (self.0)(argument));
+        let result = caught(std::any::type_name::<F>(), || (self.0)(argument));
         Run::Computed(result.map_err(|message| TaskError::Panicked { pe: pe.me(), message }))
     }
 }
@@ -112,7 +112,7 @@ pin_project_lite::pin_project! {
         fn drop(this: Pin<&mut Self>) {
             let mut future = this.project().future;
             if future.is_some() {
-                stopping(|| discard_with(|| future.set(None)));
+                stopping(|| discard_as(std::any::type_name::<T>(), || future.set(None)));
             }
         }
     }
@@ -140,13 +140,15 @@ impl<T: std::future::Future> std::future::Future for CatchPanic<T> {
         if std::mem::replace(this.is_resumed, true) {
             enter_function(Some(std::any::type_name::<T>));
         }
-        let result = match this.future.as_mut().as_pin_mut().map(|f| caught(|| f.poll(cx))) {
+        let polled = this.future.as_mut().as_pin_mut();
+        let name = std::any::type_name::<T>();
+        let result = match polled.map(|future| caught(name, || future.poll(cx))) {
             Some(Ok(Poll::Pending)) => return Poll::Pending,
             Some(Ok(Poll::Ready(value))) => Ok(value),
             Some(Err(message)) => Err(TaskError::Panicked { pe: *this.pe, message }),
             None => panic!("a future is polled again after it has ended"),
         };
-        discard_with(|| this.future.set(None));
+        discard_as(std::any::type_name::<T>(), || this.future.set(None));
         Poll::Ready(result)
     }
 }

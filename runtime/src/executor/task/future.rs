@@ -1,7 +1,7 @@
 //! The handle by which a spawned task is awaited.
 
 use super::cancel::Batch;
-use super::caught::discard_with;
+use super::caught::discard_as;
 use crate::error::TaskError;
 use std::cell::Cell;
 use std::pin::Pin;
@@ -151,7 +151,7 @@ pin_project_lite::pin_project! {
         fn drop(this: Pin<&mut Self>) {
             let mut future = this.project().future;
             if future.is_some() {
-                stopping(|| discard_with(|| future.set(None)));
+                stopping(|| discard_as(std::any::type_name::<T>(), || future.set(None)));
             }
         }
     }

@@ -243,7 +243,7 @@ pub(crate) fn codec<T, R>(
     label: ValueLabel,
     run: impl FnOnce() -> Result<R, wire::WireError>,
 ) -> Result<R, TaskError> {
-    match travelling(|| caught(run)) {
+    match travelling(|| caught(type_name::<T>(), run)) {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(codec_failed(label, type_name::<T>(), Ok(error))),
         Err(message) => Err(codec_failed(label, type_name::<T>(), Err(message))),

@@ -42,6 +42,11 @@ impl Balance {
         self.neighbours = neighbours;
     }
 
+    /// About how long a node takes, in nanoseconds.
+    pub(super) fn mean_ns(&self) -> u64 {
+        self.mean_ns
+    }
+
     pub(super) fn computed(&mut self, cost_ns: u64) {
         let former = if self.mean_ns == 0 { cost_ns } else { self.mean_ns };
         self.mean_ns = (former - former / 8 + cost_ns / 8).max(1);
@@ -102,7 +107,7 @@ impl<S: Shape> Pool<S> {
         let mut ready = self.ready.iter().rev().take(LOOKS).copied();
         let last = ready.find(|node| self.may_push(*node, NodePhase::Ready))?;
         self.ready.remove(&last);
-        self.release_inputs(last, false);
+        self.release_inputs(last, true, false);
         Some(last)
     }
 
@@ -116,8 +121,7 @@ impl<S: Shape> Pool<S> {
 
     pub(super) fn push(&mut self, node: NodeId, to: Pe) {
         let state = &mut self.slot(node).state;
-        (state.phase, state.is_pushed) = (NodePhase::Asked, true);
-        state.count = to.number();
+        (state.phase, state.count) = (NodePhase::Pushed, to.number());
         let left = state.pushes_left.saturating_sub(1);
         self.out.push_back(PoolEffect::Send(to, PoolMessage::Push(node, left)));
     }
@@ -127,7 +131,7 @@ impl<S: Shape> Pool<S> {
         // The other counts it as this pool's load.
         self.balance.told += 1;
         let state = &mut self.slot(node).state;
-        if matches!(state.phase, NodePhase::Unknown | NodePhase::Asked) {
+        if matches!(state.phase, NodePhase::Unknown | NodePhase::Asked | NodePhase::Pushed) {
             state.pushes_left = pushes_left;
             self.enqueue(node);
         }

@@ -1,6 +1,6 @@
 //! What goes into a pool from others, and what comes out of it.
 
-use super::Shape;
+use super::{Shape, Shortage};
 use crate::dag::handles::NodeId;
 use std::sync::Arc;
 use ultramarine_topology::Pe;
@@ -42,6 +42,8 @@ pub(in crate::dag) enum PoolEffect<V> {
     Compute(NodeId),
     /// The result of a node that was [wanted](super::Pool::want).
     Deliver(NodeId, V),
+    /// Say that the memory is too small.
+    Short(Shortage),
 }
 
 /// What is not needed. To drop it may take long, or fail: it is the user's.

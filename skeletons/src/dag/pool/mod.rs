@@ -32,15 +32,17 @@
 //! A pool must never know what a result is, nor how messages travel.
 
 mod balance;
+mod deaths;
 mod memory;
 mod message;
+mod readers;
 mod shape;
 mod state;
 mod stream;
 mod waiters;
 
 use self::balance::Balance;
-use self::memory::Memory;
+use self::memory::{Memory, copy_ns};
 use self::state::{BlockState, NodePhase, NodeState, Slot};
 use self::stream::Stream;
 use self::waiters::{Waiter, WaiterLists};
@@ -49,7 +51,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use ultramarine_topology::Pe;
 
+pub(super) use self::memory::Shortage;
 pub(super) use self::message::{Discarded, PoolEffect, PoolMessage};
+pub(super) use self::readers::Readers;
 pub(super) use self::shape::{BlockShape, Shape, Weighed};
 
 /// See the [module](self).
@@ -91,7 +95,7 @@ impl<S: Shape> Pool<S> {
             ready: BTreeSet::new(),
             waiters: WaiterLists::default(),
             balance,
-            memory: Memory::new(limit, drops_used),
+            memory: Memory::new(me, limit, drops_used),
             stream: None,
             out: VecDeque::new(),
             discarded: Discarded::default(),
@@ -124,9 +128,8 @@ impl<S: Shape> Pool<S> {
         self.blocks.get(&number)?.shape.as_ref()
     }
 
-    /// A block is built. Of its results, these numbers of readers are known, on this PE and others;
-    /// none if readers are not counted.
-    pub(super) fn built(&mut self, number: u32, block: Arc<S::Block>, readers: Vec<u32>) {
+    /// A block is built.
+    pub(super) fn built(&mut self, number: u32, block: Arc<S::Block>) {
         let nodes = block.nodes();
         let state = self.state_of(number);
         if state.shape.is_some() {
@@ -138,9 +141,10 @@ impl<S: Shape> Pool<S> {
             self.settle(node, Weighed::light(none));
         }
         let state = self.state_of(number);
-        state.build(block, nodes, readers);
+        state.build(block, nodes);
         let parked = std::mem::take(&mut state.parked).into_iter().filter(|index| *index < nodes);
         self.queue.extend(parked.map(|index| NodeId { block: number, index }));
+        self.count_readers(number);
         self.go_on();
     }
 
@@ -148,15 +152,6 @@ impl<S: Shape> Pool<S> {
     /// when the PE that wants the results has died.
     pub(super) fn start(&mut self) {
         self.begin_wanted();
-        self.go_on();
-    }
-
-    /// What this pool has asked of others may be lost, and so may news of blocks that could not be
-    /// built: it asks again.
-    pub(super) fn renew(&mut self) {
-        self.ask_again(|_| true);
-        let unbuilt = self.blocks.iter().filter(|(_, block)| block.is_being_built());
-        self.out.extend(unbuilt.map(|(number, _)| PoolEffect::Build(*number)));
         self.go_on();
     }
 
@@ -183,8 +178,7 @@ impl<S: Shape> Pool<S> {
             PoolMessage::Request(node) | PoolMessage::Push(node, _) if self.is_forgotten(node) => {}
             PoolMessage::Request(node) => self.request(node, Waiter::Pool(from)),
             PoolMessage::Result(node, result) => {
-                self.slot(node).state.is_copy = true;
-                self.settle(node, result);
+                self.settle(node, Weighed { cost_ns: copy_ns(result.bytes), ..result });
             }
             PoolMessage::Push(node, pushes_left) => {
                 if !self.lacks(node) {
@@ -202,8 +196,8 @@ impl<S: Shape> Pool<S> {
         self.tokens += 1;
         self.balance.computed(result.cost_ns as u64);
         if self.blocks.contains_key(&node.block) {
-            self.slot(node).state.is_copy = false;
-            self.settle(node, result);
+            let was_there = self.settle(node, result);
+            self.note_computed(was_there);
         } else {
             self.discarded.results.push(result.result);
         }
@@ -211,24 +205,18 @@ impl<S: Shape> Pool<S> {
     }
 
     /// A node was not computed, since its inputs are gone: its result has arrived in another way,
-    /// or its block is over and the keeper has it.
+    /// or its block is over and the keeper has it, or they had failed and are tried again. Or it
+    /// has failed itself, and is tried again.
     pub(super) fn skipped(&mut self, node: NodeId) {
         self.tokens += 1;
         if self.is_in(NodePhase::Running, node) {
-            self.release_inputs(node, false);
-            self.ask_for(node);
+            self.release_inputs(node, true, false);
+            match self.is_over(node) {
+                true => self.ask_for(node),
+                // Not of its owner, which may have pushed it here, and waits for this pool.
+                false => self.enqueue(node),
+            }
         }
-        self.go_on();
-    }
-
-    /// A PE is dead: what was asked of it is asked of its heir.
-    pub(super) fn died(&mut self, pe: Pe) {
-        if !self.dead.insert(pe) {
-            return;
-        }
-        self.balance.meet(self.shape.neighbours(self.me, &self.dead));
-        self.ask_again(|asked| asked == pe);
-        self.begin_wanted();
         self.go_on();
     }
 
@@ -236,27 +224,6 @@ impl<S: Shape> Pool<S> {
     fn go_on(&mut self) {
         self.begin();
         self.balance();
-    }
-
-    /// Asks again for what was asked of these PEs.
-    fn ask_again(&mut self, of: impl Fn(Pe) -> bool) {
-        let mut asked = Vec::new();
-        for (block, state) in &self.blocks {
-            let nodes = state
-                .known()
-                .into_iter()
-                .filter(|(_, state)| state.phase == NodePhase::Asked && of(Pe::new(state.count)));
-            asked.extend(nodes.map(|(index, _)| NodeId { block: *block, index }));
-        }
-        for node in asked {
-            let NodeState { is_pushed, count, .. } = self.slot(node).state;
-            match Pe::new(count) {
-                to if is_pushed && !self.dead.contains(&to) => self.push(node, to),
-                // It is this pool's again, and not its owner's: that one may wait for this pool.
-                _ if is_pushed && !self.is_over(node) => self.enqueue(node),
-                _ => self.ask_for(node),
-            }
-        }
     }
 
     /// Puts those of the wanted nodes into the queue that this PE owns.
@@ -268,6 +235,7 @@ impl<S: Shape> Pool<S> {
                 if state.phase == NodePhase::Unknown {
                     // Until the run is over.
                     state.uses += 1;
+                    self.note_needed(*node);
                     self.enqueue(*node);
                 }
             }
@@ -289,6 +257,7 @@ impl<S: Shape> Pool<S> {
         let state = &mut self.slot(node).state;
         state.waiters = head;
         if state.phase == NodePhase::Unknown {
+            self.note_needed(node);
             self.ask_for(node);
         }
     }
@@ -299,8 +268,7 @@ impl<S: Shape> Pool<S> {
         let owner = keeper.unwrap_or_else(|| self.shape.owner(node, &self.dead));
         if owner != self.me {
             let state = &mut self.slot(node).state;
-            (state.phase, state.is_pushed) = (NodePhase::Asked, false);
-            state.count = owner.number();
+            (state.phase, state.count) = (NodePhase::Asked, owner.number());
             self.out.push_back(PoolEffect::Send(owner, PoolMessage::Request(node)));
         } else if keeper.is_none() {
             self.enqueue(node);
@@ -315,27 +283,29 @@ impl<S: Shape> Pool<S> {
         self.queue.push_back(node);
     }
 
-    /// A result is there: those that wait for it get it.
-    fn settle(&mut self, node: NodeId, weighed: Weighed<S::Result>) {
+    /// A result is there: those that wait for it get it. Returns whether it was there before.
+    fn settle(&mut self, node: NodeId, weighed: Weighed<S::Result>) -> bool {
         let slot = self.slot(node);
         if slot.state.phase == NodePhase::Done {
-            return self.discarded.results.push(weighed.result);
+            self.discarded.results.push(weighed.result);
+            return true;
         }
-        let result = weighed.result.clone();
+        let (result, cost_ns) = (weighed.result.clone(), weighed.cost_ns);
         let NodeState { phase: former, waiters: mut next, .. } = slot.fill(weighed);
         let bytes = slot.state.bytes();
-        self.memory.hold(bytes);
+        let was_there = self.hold(node, bytes, cost_ns);
         while let Some(waiter) = self.waiters.pop(&mut next) {
             self.hand_over(node, waiter, &result);
         }
         if former == NodePhase::Waiting {
             self.await_no_inputs(node);
         }
-        if matches!(former, NodePhase::Waiting | NodePhase::Ready | NodePhase::Running) {
-            self.release_inputs(node, true);
-        }
+        let was_using =
+            matches!(former, NodePhase::Waiting | NodePhase::Ready | NodePhase::Running);
+        self.release_inputs(node, was_using, !was_there || former != NodePhase::Unknown);
         self.note_unused(node);
         self.drop_unused();
+        was_there
     }
 
     /// A node's result has come from elsewhere. If it is dropped, the node may wait again: what it
@@ -357,7 +327,7 @@ impl<S: Shape> Pool<S> {
             Waiter::Pool(pe) => {
                 let message = PoolMessage::Result(node, result.clone());
                 self.out.push_back(PoolEffect::Send(pe, message));
-                self.note_sent(node);
+                self.note_sent(node, pe);
             }
             Waiter::Node(waiting) => {
                 // Another PE may have sent its result meanwhile.

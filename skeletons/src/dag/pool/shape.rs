@@ -1,5 +1,6 @@
 //! What a pool must know of a graph and its results.
 
+use super::Readers;
 use crate::dag::handles::NodeId;
 use std::collections::BTreeSet;
 use ultramarine_topology::Pe;
@@ -15,6 +16,10 @@ pub(in crate::dag) trait Shape {
     /// The owner of a node, once these PEs are dead. Some PE lives.
     fn owner(&self, node: NodeId, dead: &BTreeSet<Pe>) -> Pe;
 
+    /// The readers of a block's results, once these PEs are dead. None are counted if results are
+    /// held until the run is over.
+    fn readers(&self, me: Pe, dead: &BTreeSet<Pe>, block: &Self::Block) -> Readers;
+
     /// Whether results are dropped that all known readers have.
     fn drops_used(&self) -> bool;
 
@@ -23,6 +28,9 @@ pub(in crate::dag) trait Shape {
 
     /// The PEs that this one tells of its load, once these are dead.
     fn neighbours(&self, me: Pe, dead: &BTreeSet<Pe>) -> Vec<Pe>;
+
+    /// Whether this is not a result, but says why there is none.
+    fn is_failed(&self, result: &Self::Result) -> bool;
 
     /// What those get that ask for a node that its block does not have.
     fn no_such_node(&self, node: NodeId) -> Self::Result;

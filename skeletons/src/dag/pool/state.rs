@@ -1,6 +1,7 @@
 //! What a pool knows of the nodes of a block.
 
 use super::Weighed;
+use super::readers::Readers;
 use super::waiters::WaiterLists;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,11 +12,12 @@ pub(super) struct BlockState<B, V> {
     pub(super) shape: Option<Arc<B>>,
     places: Places,
     slots: Vec<Slot<V>>,
+    /// What it cost to get the result of each slot the last time, in nanoseconds; 0 if it never was
+    /// there. Empty if all results are held.
+    costs_ns: Vec<f32>,
     /// Nodes that are to be begun once the block is there. If there are any, it is being built.
     pub(super) parked: Vec<u32>,
-    /// How many readers of each result are known that do not have it yet; empty if that is not
-    /// counted.
-    pub(super) readers: Vec<u32>,
+    pub(super) readers: Readers,
 }
 
 /// Where the slot of a node is.
@@ -38,10 +40,6 @@ pub(super) struct Slot<V> {
 #[derive(Clone, Copy)]
 pub(super) struct NodeState {
     pub(super) phase: NodePhase,
-    /// Whether the result is a copy of another PE's.
-    pub(super) is_copy: bool,
-    /// Whether the PE that was asked is one to which the node was pushed, and not its owner.
-    pub(super) is_pushed: bool,
     /// How often the node may be pushed on.
     pub(super) pushes_left: u8,
     /// The number of times that nodes which are being computed here need the result.
@@ -49,8 +47,7 @@ pub(super) struct NodeState {
     /// The number of inputs that are missing, while the node waits; the PE that was asked, if one
     /// was; what the result takes, once it is there: the bits of [`Weighed::bytes`].
     pub(super) count: u32,
-    /// Who waits for the result: a list in `waiters`; once it is there, the bits of
-    /// [`Weighed::cost_ns`].
+    /// Who waits for the result: a list in `waiters`.
     pub(super) waiters: u32,
 }
 
@@ -63,11 +60,6 @@ impl NodeState {
     /// How many bytes of memory the result takes, if it is there.
     pub(super) fn bytes(self) -> u64 {
         if self.phase == NodePhase::Done { f32::from_bits(self.count) as u64 } else { 0 }
-    }
-
-    /// How long it took to compute the result here, in nanoseconds, if it is there.
-    pub(super) fn cost_ns(self) -> u64 {
-        if self.phase == NodePhase::Done { f32::from_bits(self.waiters) as u64 } else { 0 }
     }
 }
 
@@ -82,8 +74,10 @@ pub(super) enum NodePhase {
     /// All inputs are there.
     Ready,
     Running,
-    /// Another PE was asked for the result.
+    /// The owner was asked for the result.
     Asked,
+    /// The node was pushed to another PE.
+    Pushed,
     Done,
 }
 
@@ -94,8 +88,6 @@ impl<V> Slot<V> {
     fn unknown() -> Self {
         let state = NodeState {
             phase: NodePhase::Unknown,
-            is_copy: false,
-            is_pushed: false,
             pushes_left: PUSHES_MAX,
             uses: 0,
             count: 0,
@@ -105,10 +97,10 @@ impl<V> Slot<V> {
     }
 
     /// The result is there. Returns what was known before.
-    pub(super) fn fill(&mut self, Weighed { result, bytes, cost_ns }: Weighed<V>) -> NodeState {
+    pub(super) fn fill(&mut self, Weighed { result, bytes, .. }: Weighed<V>) -> NodeState {
         let former = self.state;
         self.state.phase = NodePhase::Done;
-        (self.state.count, self.state.waiters) = (bytes.to_bits(), cost_ns.to_bits());
+        (self.state.count, self.state.waiters) = (bytes.to_bits(), WaiterLists::END);
         self.result = Some(result);
         former
     }
@@ -116,7 +108,7 @@ impl<V> Slot<V> {
     /// The result is there no more. Returns it, if it was.
     pub(super) fn empty(&mut self) -> Option<V> {
         self.state.phase = NodePhase::Unknown;
-        (self.state.count, self.state.waiters) = (0, WaiterLists::END);
+        self.state.count = 0;
         self.result.take()
     }
 }
@@ -125,18 +117,19 @@ impl<B, V> BlockState<B, V> {
     /// A block that is not built here.
     pub(super) fn unbuilt() -> Self {
         let (shape, places) = (None, Places::Of(BTreeMap::new()));
-        BlockState { shape, places, slots: Vec::new(), parked: Vec::new(), readers: Vec::new() }
+        let (slots, costs_ns, parked, readers) = Default::default();
+        BlockState { shape, places, slots, costs_ns, parked, readers }
     }
 
     /// The block is there, and has this number of nodes. What was known of others is forgotten.
-    pub(super) fn build(&mut self, shape: Arc<B>, nodes: u32, readers: Vec<u32>) {
+    pub(super) fn build(&mut self, shape: Arc<B>, nodes: u32) {
         let mut all = vec![NONE; nodes as usize];
         if let Places::Of(places) = &self.places {
             for (index, place) in places.range(..nodes) {
                 all[*index as usize] = *place;
             }
         }
-        (self.shape, self.places, self.readers) = (Some(shape), Places::All(all), readers);
+        (self.shape, self.places) = (Some(shape), Places::All(all));
     }
 
     /// Whether nodes wait for the block to be built.
@@ -164,12 +157,37 @@ impl<B, V> BlockState<B, V> {
         &mut self.slots[*place as usize]
     }
 
-    fn find(&self, index: u32) -> Option<&Slot<V>> {
+    fn place(&self, index: u32) -> Option<usize> {
         let place = match &self.places {
             Places::All(places) => places.get(index as usize),
             Places::Of(places) => places.get(&index),
         };
-        self.slots.get(*place? as usize)
+        Some(*place? as usize)
+    }
+
+    fn find(&self, index: u32) -> Option<&Slot<V>> {
+        self.slots.get(self.place(index)?)
+    }
+
+    /// Notes what it cost to get the result of a node that has a slot.
+    pub(super) fn note_cost(&mut self, index: u32, cost_ns: f32) {
+        self.costs_ns.resize(self.slots.len(), 0.0);
+        let place = self.place(index);
+        if let Some(known) = place.and_then(|place| self.costs_ns.get_mut(place)) {
+            *known = cost_ns.max(1.0);
+        }
+    }
+
+    /// Whether the result of a node was there before, or is.
+    pub(super) fn was_there(&self, index: u32) -> bool {
+        self.cost_ns(index) > 0.0
+    }
+
+    /// What it cost to get the result of a node the last time, in nanoseconds; 0 if it never was
+    /// there.
+    pub(super) fn cost_ns(&self, index: u32) -> f32 {
+        let known = self.place(index).and_then(|place| self.costs_ns.get(place));
+        known.copied().unwrap_or(0.0)
     }
 
     /// What is known of a node, if anything is.

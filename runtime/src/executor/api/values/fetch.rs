@@ -17,6 +17,7 @@ use crate::executor::task::travel::travelling;
 use crate::wire;
 use async_task::Task;
 use serde::{Deserialize, Serialize};
+use std::any::type_name;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 use ultramarine_topology::Pe;
@@ -164,7 +165,7 @@ fn arrived<T: Portable + Sync>(array: Array) -> Result<Arc<T>, TaskError> {
         Ok(Some(value)) => Ok(value),
         Ok(None) => Err(codec_error::<T>("it is another type".to_owned())),
         Err(array) => {
-            let value = travelling(|| caught(|| wire::decode(array.bytes())));
+            let value = travelling(|| caught(type_name::<T>(), || wire::decode(array.bytes())));
             let value = value.map_err(codec_error::<T>)?;
             value.map(Arc::new).map_err(|error| codec_error::<T>(error.of_a_value()))
         }
@@ -176,7 +177,7 @@ fn codec_error<T>(reason: String) -> TaskError {
 }
 
 fn named<T>() -> String {
-    format!("shared or remote value of type `{}`", std::any::type_name::<T>())
+    format!("shared or remote value of type `{}`", type_name::<T>())
 }
 
 /// The PE where a value was made. `None`: home does not know any more.
@@ -214,7 +215,7 @@ impl<T: Portable + Sync> Body<Processor, Request> for GiveValue<T> {
     const MAY_WAIT: bool = true;
 
     fn name() -> &'static str {
-        std::any::type_name::<Self>()
+        type_name::<Self>()
     }
 
     fn run(self, pe: &Arc<Processor>, request: Request, begins: Begins<'_, Array>) -> Run<Array> {
@@ -247,7 +248,7 @@ async fn give_value<T: Portable + Sync>(
     };
     let array = match array::share(&value) {
         Some(array) => array,
-        None => caught(|| wire::encode(&*value))
+        None => caught(type_name::<T>(), || wire::encode(&*value))
             .and_then(|encoded| encoded.map(Array::from).map_err(|error| error.of_a_value()))
             .map_err(codec_error::<T>)?,
     };

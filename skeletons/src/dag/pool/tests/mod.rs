@@ -1,6 +1,7 @@
+mod short;
 mod world;
 
-use self::world::{Drawn, World, drawn, node, pool_of, weighed};
+use self::world::{Drawn, FAILED, World, drawn, node, pool_of, weighed};
 use super::state::PUSHES_MAX;
 use super::*;
 use proptest::prelude::*;
@@ -109,6 +110,39 @@ proptest! {
         world.run(&choices, &[]);
         prop_assert_eq!(world.delivered.get(&last), Some(&expected));
         prop_assert_eq!(world.begun, before, "the others had computed all of it");
+    }
+
+    /// What was computed rightly is not computed again.
+    #[test]
+    fn what_has_failed_is_tried_again_in_the_next_opening(
+        graph in (1..40_usize, 1..5_u32).prop_flat_map(|(nodes, pes)| drawn(nodes, pes)),
+        failing in prop::collection::btree_set(0..40_usize, 1..4),
+        tokens in 1..3_usize,
+        choices in prop::collection::vec(any::<usize>(), 1..50),
+        (before, steps) in (0..60_usize, 0..60_usize),
+    ) {
+        let (expected, last, pes) = (graph.expected(1)[0], graph.last(0), graph.pes);
+        let mut world = World::new(graph, tokens);
+        world.failing = failing.into_iter().map(node).collect();
+        world.want(Pe::ROOT, last);
+        (0..before).for_each(|step| _ = world.step(choices[step % choices.len()]));
+        let is_well = |node: &NodeId| {
+            world.pools.iter().flatten().any(|pool| pool.result(*node).is_some_and(|one| one != FAILED))
+        };
+        let well: Vec<NodeId> = (0..=last.index as usize).map(node).filter(is_well).collect();
+        world.failing.clear();
+        let has_failed = world.delivered.remove(&last) == Some(FAILED);
+        for pe in (0..pes).map(Pe::new) {
+            world.renew(pe, 2);
+            // Those that have not heard of it yet get requests, and send what has failed.
+            (0..steps % 5).for_each(|step| _ = world.step(7 * step + steps));
+            if pe == Pe::ROOT && has_failed {
+                world.want(Pe::ROOT, last);
+            }
+        }
+        world.run(&choices, &[]);
+        prop_assert!(well.contains(&last) || world.delivered.get(&last) == Some(&expected));
+        prop_assert!(well.iter().all(|node| world.begun[node] == 1), "{:?}", world.begun);
     }
 
     /// No more than what is wanted is left, and nothing is computed twice for it.

@@ -17,6 +17,9 @@ pub(super) struct Drawn {
     pub(super) drops_used: bool,
 }
 
+/// What a node has that has failed.
+pub(super) const FAILED: u64 = u64::MAX;
+
 /// A block of it.
 pub(super) struct DrawnBlock(Arc<Drawn>, u32);
 
@@ -34,6 +37,27 @@ impl Shape for Drawn {
         order.into_iter().find(|pe| !dead.contains(pe)).expect("some PE lives")
     }
 
+    /// As in a graph. Of a stream they are not known.
+    fn readers(&self, me: Pe, dead: &BTreeSet<Pe>, _: &DrawnBlock) -> Readers {
+        if self.wanted.is_empty() {
+            return Readers::default();
+        }
+        let owner = |index: usize| self.owner(node(index), dead);
+        let mut readers = Readers::of(self.inputs.len());
+        let needed = self.needed();
+        for (index, inputs) in self.inputs.iter().enumerate().filter(|(index, _)| needed[*index]) {
+            for input in inputs {
+                if owner(index) == me {
+                    readers.add_here(*input);
+                } else if owner(*input as usize) == me {
+                    readers.add_other(*input, owner(index));
+                }
+            }
+        }
+        self.wanted.iter().for_each(|node| readers.hold(node.index));
+        readers
+    }
+
     fn drops_used(&self) -> bool {
         self.drops_used
     }
@@ -44,6 +68,10 @@ impl Shape for Drawn {
 
     fn neighbours(&self, me: Pe, dead: &BTreeSet<Pe>) -> Vec<Pe> {
         (0..self.pes).map(Pe::new).filter(|pe| *pe != me && !dead.contains(pe)).collect()
+    }
+
+    fn is_failed(&self, result: &u64) -> bool {
+        *result == FAILED
     }
 
     fn no_such_node(&self, _: NodeId) -> u64 {
@@ -109,36 +137,21 @@ impl Drawn {
         }
         is_needed
     }
+}
 
-    /// How many readers of each result a PE knows, as in a graph.
-    fn readers(&self, me: Pe) -> Vec<u32> {
-        // Of a stream they are not known.
-        if self.wanted.is_empty() {
-            return Vec::new();
-        }
-        let owner = |index: usize| Pe::new(self.owners[index]);
-        let mut readers = vec![0; self.inputs.len()];
-        let mut others = BTreeSet::new();
-        let needed = self.needed();
-        for (index, inputs) in self.inputs.iter().enumerate().filter(|(index, _)| needed[*index]) {
-            for input in inputs.iter().map(|input| *input as usize) {
-                let is_read_here = owner(index) == me;
-                let mut is_read_there =
-                    || owner(input) == me && others.insert((input, owner(index)));
-                readers[input] += u32::from(is_read_here || is_read_there());
-            }
-        }
-        self.wanted.iter().for_each(|node| readers[node.index as usize] = u32::MAX);
-        readers
-    }
+/// The pool of PE 0, which has one token and has not started.
+pub(super) fn idle(graph: Drawn, limit: u64) -> Pool<Drawn> {
+    let graph = Arc::new(graph);
+    let mut pool = Pool::new(Pe::ROOT, graph.clone(), 1, limit);
+    pool.built(0, Arc::new(DrawnBlock(graph, 0)));
+    pool
 }
 
 /// A graph of one block of which nothing is begun unasked, and the pool of PE 0.
 pub(super) fn pool_of(inputs: Vec<Vec<u32>>, owners: Vec<u32>, limit: u64) -> Pool<Drawn> {
     let pes = owners.iter().max().map_or(1, |last| last + 1);
     let (wanted, may_move, drops_used) = (Vec::new(), true, false);
-    let graph = Drawn { inputs, owners, pes, wanted, may_move, drops_used };
-    World::with_memory(graph, 1, limit).pools.swap_remove(0).expect("it lives")
+    idle(Drawn { inputs, owners, pes, wanted, may_move, drops_used }, limit)
 }
 
 /// Graphs of one block, whose last node is wanted.
@@ -161,8 +174,8 @@ pub(super) fn node(index: usize) -> NodeId {
 /// Something that is still to happen on a PE.
 #[derive(Clone, Debug)]
 enum Event {
-    Arrive { from: Pe, message: PoolMessage<u64> },
-    Computed(NodeId),
+    Arrive { from: Pe, message: PoolMessage<u64>, opening: u32 },
+    Computed(NodeId, u32),
     Died(Pe),
     Advance(u32),
 }
@@ -178,6 +191,12 @@ pub(super) struct World {
     pub(super) begun: BTreeMap<NodeId, u32>,
     pub(super) sent: BTreeMap<(NodeId, Pe), u32>,
     pub(super) pushed: u64,
+    /// What was said of the memory.
+    pub(super) told: Vec<Shortage>,
+    /// The nodes that fail.
+    pub(super) failing: BTreeSet<NodeId>,
+    /// The last opening of the run that each PE knows.
+    openings: Vec<u32>,
     /// Whether nothing is computed.
     pub(super) is_frozen: bool,
 }
@@ -206,13 +225,16 @@ impl World {
             delivered: BTreeMap::new(),
             sent: BTreeMap::new(),
             pushed: 0,
+            told: Vec::new(),
+            failing: BTreeSet::new(),
+            openings: vec![1; graph.pes as usize],
             is_frozen: false,
         };
         for pe in (0..graph.pes).map(Pe::new) {
-            let (block, readers) = (DrawnBlock(graph.clone(), 0), graph.readers(pe));
+            let block = DrawnBlock(graph.clone(), 0);
             world.act(pe, |pool| {
                 pool.start();
-                pool.built(0, Arc::new(block), readers);
+                pool.built(0, Arc::new(block));
             });
         }
         world
@@ -223,6 +245,13 @@ impl World {
         act(pool);
         let effects = pool.take_effects();
         self.perform(pe, effects);
+    }
+
+    /// A PE hears that the run was opened again.
+    pub(super) fn renew(&mut self, pe: Pe, opening: u32) {
+        if std::mem::replace(&mut self.openings[pe.index()], opening) < opening {
+            self.act(pe, Pool::renew);
+        }
     }
 
     pub(super) fn want(&mut self, pe: Pe, node: NodeId) {
@@ -266,6 +295,7 @@ impl World {
     }
 
     fn perform(&mut self, pe: Pe, effects: VecDeque<PoolEffect<u64>>) {
+        let opening = self.openings[pe.index()];
         for effect in effects {
             match effect {
                 PoolEffect::Send(to, message) => {
@@ -273,16 +303,17 @@ impl World {
                     if let PoolMessage::Result(node, _) = &message {
                         *self.sent.entry((*node, to)).or_default() += 1;
                     }
-                    self.come(to, pe.number(), Event::Arrive { from: pe, message });
+                    self.come(to, pe.number(), Event::Arrive { from: pe, message, opening });
                 }
                 PoolEffect::Build(number) => {
                     let block = DrawnBlock(self.graph.clone(), number);
-                    self.act(pe, |pool| pool.built(number, Arc::new(block), Vec::new()));
+                    self.act(pe, |pool| pool.built(number, Arc::new(block)));
                 }
                 PoolEffect::Compute(node) => {
                     *self.begun.entry(node).or_default() += 1;
-                    self.come(pe, COMPUTED + node.index, Event::Computed(node));
+                    self.come(pe, COMPUTED + node.index, Event::Computed(node, opening));
                 }
+                PoolEffect::Short(shortage) => self.told.push(shortage),
                 PoolEffect::Deliver(node, result) => {
                     assert_eq!(self.delivered.insert(node, result), None, "{node} came twice");
                 }
@@ -313,19 +344,30 @@ impl World {
         let Some(event) = self.coming.get_mut(&key).and_then(VecDeque::pop_front) else {
             return false;
         };
-        let graph = self.graph.clone();
+        let (graph, failing) = (self.graph.clone(), self.failing.clone());
+        let known = self.openings[key.0.index()];
+        if let Event::Arrive { opening, .. } = &event {
+            self.renew(key.0, known.max(*opening));
+        }
         self.act(key.0, |pool| match event {
-            Event::Arrive { from, message } => {
-                pool.receive(from, message.map(weighed));
-            }
+            // As in a part: what has failed before is tried again.
+            Event::Arrive { message: PoolMessage::Result(_, FAILED), opening, .. }
+                if opening < known => {}
+            Event::Arrive { from, message, .. } => pool.receive(from, message.map(weighed)),
             Event::Died(pe) => pool.died(pe),
             Event::Advance(first) => pool.advance(Pe::ROOT, first),
-            Event::Computed(node) => {
+            Event::Computed(node, opening) => {
                 let block = DrawnBlock(graph, node.block);
                 let inputs = block.inputs(node.index).map(|input| pool.result(input));
                 match inputs.collect::<Option<Vec<u64>>>() {
                     Some(inputs) => {
-                        pool.computed(node, weighed(Drawn::compute(node, inputs.into_iter())));
+                        let fails = failing.contains(&node) || inputs.contains(&FAILED);
+                        let result = Drawn::compute(node, inputs.into_iter());
+                        match fails {
+                            true if opening < known => pool.skipped(node),
+                            true => pool.computed(node, weighed(FAILED)),
+                            false => pool.computed(node, weighed(result)),
+                        }
                     }
                     None => pool.skipped(node),
                 }
