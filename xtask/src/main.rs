@@ -15,6 +15,7 @@ mod libclang;
 mod links;
 mod messages;
 mod mpi;
+mod mutants;
 mod process;
 mod report;
 mod requirement;
@@ -79,6 +80,8 @@ enum Chore {
     Weigh,
     /// Disturb real jobs (killed processes, cut networks, …); check results, hangs, leftovers
     Chaos(chaos::Arguments),
+    /// Make small mistakes in the code, one at a time, and see whether the quick tests notice
+    Mutants(mutants::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -96,6 +99,7 @@ fn main() -> ExitCode {
         Chore::Scaling { names } => scaling::run(&names),
         Chore::Weigh => weigh::run(),
         Chore::Chaos(arguments) => chaos::run(&arguments),
+        Chore::Mutants(arguments) => mutants::run(&arguments),
     };
     done.unwrap_or_else(|failure| {
         eprintln!("xtask: {failure}");

@@ -1,0 +1,77 @@
+//! The mutants that are named as equal: what they do cannot be told from the code as it is, or is
+//! as right. The list holds by what stands in a line, not by its number.
+
+use super::catalogue::Catalogue;
+use crate::process::{Failure, Result};
+
+/// The list.
+const LIST: &str = include_str!("equal.txt");
+
+/// One of them.
+#[derive(Debug, PartialEq, Eq)]
+struct Entry<'a> {
+    path: &'a str,
+    line: &'a str,
+    change: &'a str,
+}
+
+/// The numbers of those that are named.
+///
+/// # Errors
+/// The list is broken, or names what does not exist any more.
+pub(crate) fn numbers(catalogue: &Catalogue) -> Result<Vec<u32>> {
+    let mut numbers = Vec::new();
+    for entry in entries(LIST)? {
+        let before = numbers.len();
+        let of_file = catalogue.accepted().filter(|(_, file, _)| file.path == entry.path);
+        let is_it = of_file.filter(|(_, file, site)| {
+            site.line(&file.text).1 == entry.line && site.change.to_string() == entry.change
+        });
+        numbers.extend(is_it.map(|(number, ..)| number));
+        if numbers.len() == before {
+            let Entry { path, line, change } = entry;
+            return Err(Failure(format!(
+                "equal.txt names a mutant that does not exist: {path}: `{line}`: {change}"
+            )));
+        }
+    }
+    Ok(numbers)
+}
+
+/// The entries, which are paragraphs of four lines: file, line, mutant and reason. Lines that begin
+/// with `#` say something to the reader.
+fn entries(list: &str) -> Result<Vec<Entry<'_>>> {
+    let lines = list.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    let lines: Vec<_> = lines.collect();
+    let paragraphs = lines.split(|line| line.is_empty()).filter(|lines| !lines.is_empty());
+    paragraphs
+        .map(|lines| match lines {
+            [path, line, change, reason] if reason.starts_with("Why: ") => {
+                Ok(Entry { path, line, change })
+            }
+            _ => Err(Failure(format!(
+                "equal.txt: not a file, a line, a mutant and a `Why: `: {}",
+                lines.join(" | ")
+            ))),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_has_a_file_a_line_a_mutant_and_a_reason() {
+        let list = "# All of them.\n\na/b.rs\n  if a < b {\n`<` becomes `<=`\nWhy: a is not b.\n";
+        let entry = Entry { path: "a/b.rs", line: "if a < b {", change: "`<` becomes `<=`" };
+        assert_eq!(entries(list), Ok(vec![entry]));
+        assert!(entries("a/b.rs\nif a < b {\n`<` becomes `<=`\n").is_err());
+    }
+
+    #[test]
+    fn the_list_names_what_there_is() {
+        let catalogue = Catalogue::read(crate::process::root()).expect("the tree is whole");
+        numbers(&catalogue).expect("the list is up to date");
+    }
+}
