@@ -23,8 +23,8 @@
 //! }
 //! let launched = launched(variables::text).expect("a launcher has started this process");
 //! let deadline = Duration::from_mins(1);
-//! let mut child = ultramarine_guard::install(launched, true, deadline, library_version, |_, _| ());
-//! // MPI starts here, and the processes become a job.
+//! let mut child = ultramarine_guard::install(launched, true, deadline, library_version, |_, _|
+//! ()); // MPI starts here, and the processes become a job.
 //! child.joined(Duration::from_secs(30), &[], None);
 //! run_the_job();
 //! // Either MPI is finalised together with all others, and then `child.finalised()`; or:
@@ -37,8 +37,8 @@
 //! - In a job that outlives its root, the death of any child is survived, as long as any other
 //!   process is there: the guard asks them (see `survivors`). The last one's end is the job's.
 //! - A child that calls `exit` amid the job has died as well, whatever the code.
-//! - The guard of a child that has died tells those that call the child ([`Testify`]): between hosts
-//!   no process can see that another is gone.
+//! - The guard of a child that has died tells those that call the child ([`Testify`]): between
+//!   hosts no process can see that another is gone.
 //! - Ctrl-C: a child that ends by SIGINT is no failure. Its guard takes leave for it, and exits
 //!   with 130. (Were it to end by SIGINT itself, hydra would kill the others and report the
 //!   bitwise or of all ends: 2 and 9 make 11, a segmentation fault.) A child that listens for
@@ -70,6 +70,7 @@ mod descendants;
 mod finalize;
 mod image;
 mod lineage;
+mod mark;
 mod segments;
 mod shared_memory;
 mod standstill;
@@ -78,16 +79,17 @@ mod status_channel;
 mod survivors;
 mod sweep;
 mod sys;
+mod verdict;
 mod watch;
 
 use self::finalize::{Server, WITHOUT_BARRIER};
 use self::lineage::Lineage;
+use self::mark::{BEGIN, MARK, Mark};
 use self::segments::Segment;
 use self::startup::Startup;
 use self::sys::Fork;
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, parent_id};
@@ -99,12 +101,6 @@ use std::time::{Duration, SystemTime};
 use ultramarine_environment::launcher::{Launched, PMI_FD};
 use ultramarine_environment::variables;
 
-/// The variable that says whether a process has a guard, so that none gets two.
-const MARK: &str = variables::GUARDED.name;
-
-/// Its value in a process that is to become a guard before `main`.
-const BEGIN: &str = "begin";
-
 /// How long a process that calls `exit` amid the job may take to write what C code has printed: a
 /// thread that waits for input may keep it from that for ever.
 const EXIT_SECONDS_MAX: u32 = 5;
@@ -114,35 +110,6 @@ static AMID_JOB: AtomicU32 = AtomicU32::new(0);
 
 /// The channel to this process's guard, for code that does not have its [`GuardedChild`].
 static CHANNEL: OnceLock<UnixStream> = OnceLock::new();
-
-/// What [`MARK`] says.
-#[derive(Debug, PartialEq, Eq)]
-enum Mark {
-    /// Nothing: the launcher has just started this process.
-    None,
-    /// The guard was to be made before `main`, and was not.
-    Failed(String),
-    /// The guard has this number, and the child tells it things through this socket.
-    Guarded { guard: u32, channel: RawFd },
-}
-
-impl Mark {
-    fn read(text: Option<&str>) -> Self {
-        let guarded = |text: &str| {
-            let (guard, channel) = text.split_once(':')?;
-            Some(Mark::Guarded { guard: guard.parse().ok()?, channel: channel.parse().ok()? })
-        };
-        match text {
-            None => Mark::None,
-            Some(BEGIN) => Mark::Failed("nothing runs before main here".to_owned()),
-            Some(text) => guarded(text).unwrap_or_else(|| Mark::Failed(text.to_owned())),
-        }
-    }
-
-    fn text(guard: u32, channel: &UnixStream) -> String {
-        format!("{guard}:{}", channel.as_raw_fd())
-    }
-}
 
 /// What the MPI library says of itself, as `MPI_Get_library_version` has it.
 type LibraryVersion = fn() -> String;
@@ -302,7 +269,8 @@ impl GuardedChild {
         }
     }
 
-    /// This process leaves a job that goes on without it: what it has started is not wanted, either.
+    /// This process leaves a job that goes on without it: what it has started is not wanted,
+    /// either.
     pub fn gives_up(&self) {
         if let Some(channel) = &self.guard {
             let _ = status_channel::gives_up(channel);

@@ -169,8 +169,8 @@ pub(crate) fn run(
 
 /// Whether MPI is to be finalised, as it should be. Not between hosts, nor without shared memory:
 /// there a process may wait for an answer on a connection to one that, in the launcher's barrier,
-/// looks at no connection any more. (MPICH 4.0 over UCX's TCP did in two of three short jobs on four hosts.) All have agreed
-/// on the end before, and their guards can take leave of the launcher.
+/// looks at no connection any more. (MPICH 4.0 over UCX's TCP did in two of three short jobs on
+/// four hosts.) All have agreed on the end before, and their guards can take leave of the launcher.
 fn is_on_one_host(topology: &Topology) -> bool {
     let host = |number| topology.place(Pe::new(number)).host();
     // PEs of one host follow each other.

@@ -1,5 +1,6 @@
-//! Jobs in which a library closes files that are not its own: what the TCP lane of a PE waits for its
-//! connections with. Each program below is a test that only these start, alone or under a launcher.
+//! Jobs in which a library closes files that are not its own: what the TCP lane of a PE waits for
+//! its connections with. Each program below is a test that only these start, alone or under a
+//! launcher.
 
 use crate::common::launcher::launched_with;
 use crate::common::ports::{self, PORTS};

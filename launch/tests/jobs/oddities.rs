@@ -1,6 +1,6 @@
 //! Programs that do what no one expects of a task: they keep standard output to themselves, fork,
-//! become other programs, or start some and forget them. Each program below is a test that only these
-//! start, alone or under a launcher.
+//! become other programs, or start some and forget them. Each program below is a test that only
+//! these start, alone or under a launcher.
 #![cfg(feature = "mpi")]
 
 use crate::common::launcher::launched_with;

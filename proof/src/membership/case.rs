@@ -13,6 +13,17 @@ pub enum RootCrash {
     Succession,
 }
 
+/// What becomes of what two PEs send each other whose path is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// It is swallowed.
+    Silent,
+    /// Calls are refused, as by a firewall that rejects.
+    Answers,
+    /// The same, but what one of them sends still arrives, if it is no call.
+    AnswersOneWay,
+}
+
 /// A job to be searched: its PEs, and how much goes wrong.
 #[derive(Clone, Debug)]
 pub struct MembershipCase {
@@ -26,12 +37,10 @@ pub struct MembershipCase {
     pub hosts_crash: bool,
     /// The most paths that break.
     pub cuts: u32,
-    /// Whether each of them breaks in one direction.
-    pub one_sided: bool,
+    /// How they break.
+    pub cut: Cut,
     /// The most times that all paths break between some PEs and the others.
     pub partitions: u32,
-    /// Whether calls are refused that do not arrive, as by a firewall that rejects.
-    pub answers: bool,
     /// The most times that all broken paths become whole again.
     pub heals: u32,
     /// The most times that a PE suspects another with which it has contact.
@@ -64,9 +73,8 @@ impl MembershipCase {
             crashes,
             hosts_crash: false,
             cuts: 0,
-            one_sided: false,
+            cut: Cut::Silent,
             partitions: 0,
-            answers: false,
             heals: 0,
             doubts: 0,
             slandered: 0,
@@ -231,7 +239,7 @@ impl MembershipCase {
             ),
             (
                 "three are parted by a firewall that answers",
-                MembershipCase { partitions: 1, answers: true, ..gone(3, 0) },
+                MembershipCase { partitions: 1, cut: Cut::Answers, ..gone(3, 0) },
             ),
             (
                 "three are parted for a while",
@@ -241,9 +249,8 @@ impl MembershipCase {
                 "of three processes one crashes, and a path breaks one way for a while",
                 MembershipCase {
                     cuts: 1,
-                    one_sided: true,
+                    cut: Cut::AnswersOneWay,
                     heals: 1,
-                    answers: true,
                     patient: true,
                     ..gone(3, 1)
                 },

@@ -11,10 +11,10 @@
 //! - **Crashes**: [some](MembershipCase::crashes) PEs vanish, and their unsent notices with
 //!   them. The root may be one of them (`MembershipCase::root`). A witness tells others that the
 //!   process is gone, or [none does](MembershipCase::hosts_crash).
-//! - **Cuts**: [some](MembershipCase::cuts) paths between two PEs break, both ways or
-//!   [one way](MembershipCase::one_sided); or all between some PEs and the
-//!   [others](MembershipCase::partitions). A cut may [answer](MembershipCase::answers), as a
-//!   firewall does that rejects, and all cuts may [heal](MembershipCase::heals).
+//! - **Cuts**: [some](MembershipCase::cuts) paths between two PEs break, or all between some PEs
+//!   and the [others](MembershipCase::partitions); silently, or so that calls are
+//!   [refused](Cut::Answers), or [one way](Cut::AnswersOneWay). All of them may
+//!   [heal](MembershipCase::heals).
 //! - **Ends**: the main task ends on a judge ([some](MembershipCase::ends) at a time), which asks
 //!   the others to agree.
 //! - **Errors**: a PE [suspects](MembershipCase::doubts) another for a while, as under overload, or
@@ -24,12 +24,14 @@
 
 mod case;
 mod properties;
+mod state;
 
-pub use case::{MembershipCase, RootCrash};
+pub use case::{Cut, MembershipCase, RootCrash};
 pub use properties::{
     ALL_AGREE_IN_THE_END, FEW_INNOCENTS, LISTS_BEGIN_ALIKE, NONE_IS_MISLED, ONE_RESULT_COUNTS,
     ONE_SIDE_GOES_ON, OTHERS_GO_ON, RESULTS_COME, ROUNDS_END,
 };
+pub use state::{Action, Observation, State};
 
 use stateright::{Model, Property};
 use std::collections::BTreeSet;
@@ -37,88 +39,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_runtime::protocol::{Loss, Membership, MembershipStatus, Notice};
 use ultramarine_topology::Pe;
-
-/// The whole job at one moment.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct State {
-    /// By PE; `None`: the PE has crashed, or left.
-    members: Vec<Option<Arc<Membership>>>,
-    /// Those that have left in order, so that no witness says that they are gone.
-    leavers: BTreeSet<Pe>,
-    /// The sender, the receiver and the notice. (Two equal notices on their way count as one: a
-    /// notice only states a fact.)
-    flying: BTreeSet<(Pe, Pe, Notice)>,
-    /// The PE that was told to look at another and has not done so yet, and that other PE.
-    looks: BTreeSet<(Pe, Pe)>,
-    /// The broken paths, from one PE to another.
-    cuts: BTreeSet<(Pe, Pe)>,
-    /// The pairs of PEs between which a path was ever broken, the smaller number first.
-    ever_cut: BTreeSet<(Pe, Pe)>,
-    partitions: u32,
-    healed: u32,
-    crashed: u32,
-    doubts: u32,
-    slandered: u32,
-    lost: u32,
-    /// The number of living PEs that left, or must, while the job goes on.
-    left: u32,
-    /// The number of PEs that left because they took the judge for lost, and had contact with it.
-    misled: u32,
-    /// The PEs whose result has counted, but for those that have crashed.
-    results: BTreeSet<Pe>,
-}
-
-/// One step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// A notice arrives.
-    Deliver(Pe, Pe, Notice),
-    /// A notice is lost.
-    Lose(Pe, Pe, Notice),
-    /// A PE hears its neighbour's heartbeat.
-    Heartbeat {
-        /// The neighbour.
-        from: Pe,
-        /// The PE that hears it.
-        to: Pe,
-    },
-    /// A PE looks at another.
-    See {
-        /// The PE that looks.
-        by: Pe,
-        /// The other PE.
-        whom: Pe,
-        /// What it sees.
-        observation: Observation,
-    },
-    /// A PE repeats its accusations.
-    Repeat(Pe),
-    /// A judge announces the deaths that it has kept for a while.
-    Announce(Pe),
-    /// The main task ends on a judge.
-    AskEnd(Pe),
-    /// A PE that must leave does so.
-    Leave(Pe),
-    /// A PE crashes.
-    Crash(Pe),
-    /// The path from one PE to another breaks, and mostly the way back, too.
-    Cut(Pe, Pe),
-    /// All paths are whole again.
-    Heal,
-    /// All paths break between the PEs of this set (a bit for each) and the others.
-    Partition(u32),
-}
-
-/// What a PE sees of another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Observation {
-    /// There is contact.
-    Reached,
-    /// There is no contact at the moment.
-    Suspected,
-    /// There will be no contact any more.
-    Lost,
-}
 
 const NOW: Duration = Duration::ZERO;
 
@@ -383,7 +303,8 @@ impl Model for MembershipCase {
                 acts.push(Action::Crash(me));
             }
             if (state.ever_cut.len() as u32) < self.cuts {
-                let others = self.all().filter(|pe| *pe > me || self.one_sided && *pe != me);
+                let others =
+                    self.all().filter(|pe| *pe > me || self.cut == Cut::AnswersOneWay && *pe != me);
                 let whole = others.filter(|other| Self::has_contact(state, me, *other));
                 acts.extend(whole.map(|other| Action::Cut(me, other)));
             }
@@ -425,10 +346,10 @@ impl Model for MembershipCase {
                 let is_gone = state.members[whom.index()].is_none();
                 let is_told = !self.hosts_crash && !state.leavers.contains(&whom);
                 let is_witness = is_gone && is_told && !Self::is_cut(&state, by, whom);
-                let loss = match self.answers {
+                let loss = match self.cut {
                     _ if is_witness => Loss::Witnessed,
-                    true => Loss::Refused,
-                    false => Loss::Silent,
+                    Cut::Silent => Loss::Silent,
+                    Cut::Answers | Cut::AnswersOneWay => Loss::Refused,
                 };
                 Self::step(&mut state, by, |member, out| match observation {
                     Observation::Reached => member.reach(whom, out),
@@ -452,7 +373,7 @@ impl Model for MembershipCase {
             }
             Action::Cut(one, other) => {
                 Self::cut(&mut state, one, other);
-                if !self.one_sided {
+                if self.cut != Cut::AnswersOneWay {
                     Self::cut(&mut state, other, one);
                 }
             }

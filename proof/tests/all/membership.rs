@@ -3,7 +3,7 @@
 //! A search prints how many states it has visited.
 
 use ultramarine_proof::membership::{
-    ALL_AGREE_IN_THE_END, FEW_INNOCENTS, LISTS_BEGIN_ALIKE, MembershipCase, NONE_IS_MISLED,
+    ALL_AGREE_IN_THE_END, Cut, FEW_INNOCENTS, LISTS_BEGIN_ALIKE, MembershipCase, NONE_IS_MISLED,
     ONE_RESULT_COUNTS, ONE_SIDE_GOES_ON,
 };
 use ultramarine_proof::search::{all, first_fault};
@@ -78,8 +78,8 @@ fn each_rule_of_the_succession_is_needed() {
     let slandered = MembershipCase { slandered: 1, ..MembershipCase::hosts(3, 1) };
     let both = MembershipCase { slandered: 1, patient: true, ..cut.clone() };
     let ended = MembershipCase { partitions: 1, ends: 2, ..MembershipCase::processes(3, 0) };
-    let rejected = MembershipCase { answers: true, ..parted.clone() };
-    let both_end = MembershipCase { answers: true, ..ended.clone() };
+    let rejected = MembershipCase { cut: Cut::Answers, ..parted.clone() };
+    let both_end = MembershipCase { cut: Cut::Answers, ..ended.clone() };
     for (mutant, case, broken) in [
         (MembershipMutant::LeavesAtTheEnd, &ended, ONE_RESULT_COUNTS),
         (MembershipMutant::BelievesRefusals, &rejected, ALL_AGREE_IN_THE_END),

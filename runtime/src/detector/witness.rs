@@ -19,9 +19,10 @@ const CALLS_MAX: usize = 256;
 /// What another process of a PE's host has to know to be a witness of the PE's end.
 ///
 /// The witness, the guard of the PE's process, holds a second descriptor of the
-/// [endpoint](super::DetectorEndpoint) on which the PE's detector listens. So the PE's address stays
-/// open when its process ends, and those that call it then are told so, under the job's key. The
-/// network cannot forge that: a firewall can only refuse or swallow calls, which proves nothing.
+/// [endpoint](super::DetectorEndpoint) on which the PE's detector listens. So the PE's address
+/// stays open when its process ends, and those that call it then are told so, under the job's key.
+/// The network cannot forge that: a firewall can only refuse or swallow calls, which proves
+/// nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Witness {
     me: Pe,

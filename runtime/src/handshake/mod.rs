@@ -19,8 +19,8 @@
 //! - a proof cannot be sent back to its sender, or be used for another purpose or PE: the proofs of
 //!   the two ends differ, and the HELLO names the purpose, the caller and the called PE.
 //!
-//! Where the acceptor's process is gone, a *witness* may answer in its place, such as its guard: its
-//! CHALLENGE carries another proof, which says so, and ends the handshake ([`testify`]).
+//! Where the acceptor's process is gone, a *witness* may answer in its place, such as its guard:
+//! its CHALLENGE carries another proof, which says so, and ends the handshake ([`testify`]).
 //!
 //! Both ends then share a [`Session`] key that no other connection has, with which they can seal
 //! what follows. The detector does that. The TCP lane does not: its frames are only checked for

@@ -9,11 +9,12 @@
 //! without; in some runs a whole host dies, or a whole rack. PEs are stopped for a while, or
 //! slandered (lost by another PE for no reason). Paths between them are cut in one direction or
 //! both, and racks are parted from all others, for a while or for ever; in half of the runs a cut
-//! answers, as a firewall that rejects. In one run of three processes have no guards, so that a death
-//! is silent where no other process of its host lives. For a while everything is overloaded. At most one living PE is expelled for each broken path and each slander. A partition
-//! costs at most the side without the root; one that ends may cost PEs of both sides, but no more
-//! of them than that side has. No PE leaves a root that it reaches. All PEs
-//! hear of the same deaths in the same order. In the end no process is left.
+//! answers, as a firewall that rejects. In one run of three processes have no guards, so that a
+//! death is silent where no other process of its host lives. For a while everything is overloaded.
+//! At most one living PE is expelled for each broken path and each slander. A partition costs at
+//! most the side without the root; one that ends may cost PEs of both sides, but no more of them
+//! than that side has. No PE leaves a root that it reaches. All PEs hear of the same deaths in the
+//! same order. In the end no process is left.
 //!
 //! One job in three is restartable: it goes on when its root dies, and begins anew on the PE that
 //! takes its place. There any PE may die: several roots in turn, with their hosts and racks or

@@ -127,7 +127,7 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
         // What is the best is kept by the home PE before a task returns with it.
         let workers = (cx.pes() as usize).saturating_mul(cx.threads());
         let at_once = if K::PREFERS_FIRST { workers } else { usize::MAX };
-        let results = beside(kept.complete(tasks, at_once), hearing, |_| {}).await?;
+        let results = beside(Box::pin(kept.complete(tasks, at_once)), hearing, |_| {}).await?;
         results.into_values().for_each(|result| search_type.merge(&mut found, result));
         search_type.end(&knowledge, &mut found);
         Ok(found)

@@ -65,7 +65,7 @@ impl Site {
         let mutated = [&text[first..start], &self.mutated, &text[end..last]].concat();
         let signed = |sign: char, lines: &str| -> String {
             let lines = lines.lines().filter(|line| !line.trim().is_empty());
-            lines.map(|line| format!("  {sign} {line}\n")).collect()
+            lines.fold(String::new(), |all, line| all + &format!("  {sign} {line}\n"))
         };
         signed('-', &text[first..last]) + &signed('+', &mutated)
     }

@@ -52,11 +52,15 @@ const MPI_FILES: [&str; 5] = [
 ];
 
 /// Where `unsafe` may be written.
-const UNSAFE_FILES: [&str; 4] = [
+const UNSAFE_FILES: [&str; 7] = [
     "runtime/src/code.rs",
+    "runtime/src/forked.rs",
     "runtime/src/os_memory.rs",
     "runtime/src/transport/mpi*",
     "guard/src/sys.rs",
+    // They do to a process what a careless library may do.
+    "launch/tests/jobs/broken_lanes.rs",
+    "launch/tests/jobs/oddities.rs",
 ];
 
 /// Where no unit test would be run, since all programs would be compiled once more for it.

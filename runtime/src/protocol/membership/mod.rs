@@ -53,9 +53,9 @@
 //!   [`Expelled`](MembershipStatus::Expelled) and sends nothing more.
 //! - A PE that suspects **the root** is a *herald*: it sends ORPHANED down a tree that begins with
 //!   itself. Each PE that hears it looks at the root, and leaves only when it has lost the root
-//!   itself, or hears of a witness. With several heralds at once, each PE passes on the first that it hears, and after
-//!   that only those with smaller numbers: so the tree of the smallest is complete. (If each PE
-//!   passed on only the first, a PE could be left out of all the trees.)
+//!   itself, or hears of a witness. With several heralds at once, each PE passes on the first that
+//!   it hears, and after that only those with smaller numbers: so the tree of the smallest is
+//!   complete. (If each PE passed on only the first, a PE could be left out of all the trees.)
 //! - A **heartbeat** is [`Notice::Known`]: how many dead PEs the sender knows of. A PE that hears
 //!   from a PE that knows less sends it what it lacks (the root: as far as it is announced).
 //! - A PE that leaves in order says GOODBYE, and a PE that hears it knows that the job is over.
@@ -64,9 +64,9 @@
 //! # How many living PEs leave, at most
 //!
 //! A living PE is in the list only if the root lost contact with it (a witness is not wrong), or if
-//! it is one end of a path that is broken: the root reaches it, and the other end has lost it for good. So each broken path
-//! costs at most one PE, and a PE that no other has lost for good never leaves. A PE leaves because
-//! of the root only if it has lost the root itself.
+//! it is one end of a path that is broken: the root reaches it, and the other end has lost it for
+//! good. So each broken path costs at most one PE, and a PE that no other has lost for good never
+//! leaves. A PE leaves because of the root only if it has lost the root itself.
 //!
 //! # Each list is a beginning of the root's
 //!
