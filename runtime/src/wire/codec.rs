@@ -1,17 +1,25 @@
 //! The encoding: bincode's variable-length format, little endian, through serde.
 
-use bincode::config::{Configuration, Limit, LittleEndian, Varint};
+use bincode::config::{Config, Configuration, Limit, LittleEndian, Varint};
+use bincode::de::read::{BorrowReader, Reader};
+use bincode::de::{BorrowDecode, BorrowDecoder as _, Decoder as _, DecoderImpl};
 use bincode::enc::write::{SizeWriter, Writer};
 use bincode::error::{DecodeError, EncodeError};
+use bincode::serde::BorrowCompat;
 use serde::{Serialize, de::DeserializeOwned};
 use std::ops::Deref;
 
-/// No value may decode to more than this many bytes in memory, which can be eight times its bytes
-/// on the wire. So a length in a corrupt message cannot make the decoder allocate without bound.
-const DECODED_BYTES_MAX: usize = 16 << 30;
+/// No value may decode to more bytes in memory than this many for each byte on the wire. A number
+/// of 16 bytes may have one there. So a length in corrupt bytes cannot make the decoder allocate
+/// more than a small multiple of them.
+const DECODED_PER_BYTE_MAX: usize = 16;
 
-const CONFIG: Configuration<LittleEndian, Varint, Limit<DECODED_BYTES_MAX>> =
-    bincode::config::standard().with_limit::<DECODED_BYTES_MAX>();
+/// The decoder counts what it is about to allocate, up to this limit, which must be a constant. All
+/// but what the bytes at hand may claim is counted beforehand.
+const COUNT_MAX: usize = usize::MAX;
+
+const CONFIG: Configuration<LittleEndian, Varint, Limit<COUNT_MAX>> =
+    bincode::config::standard().with_limit::<COUNT_MAX>();
 
 /// Why a value could not be encoded or decoded.
 #[derive(Debug, thiserror::Error)]
@@ -64,9 +72,7 @@ fn decoding_problem(error: &DecodeError) -> String {
         DecodeError::UnexpectedEnd { additional } => {
             format!("the bytes end too early: at least {additional} more are expected")
         }
-        DecodeError::LimitExceeded => {
-            format!("it would take more than {DECODED_BYTES_MAX} bytes of memory")
-        }
+        DecodeError::LimitExceeded => "a length in it is more than its bytes can have".to_owned(),
         DecodeError::Utf8 { inner } => format!("a text is not UTF-8: {inner}"),
         DecodeError::InvalidBooleanValue(byte) => format!("{byte} is not a boolean"),
         DecodeError::InvalidCharEncoding(_) => "a character is not UTF-8".to_owned(),
@@ -179,14 +185,56 @@ pub fn decode<T: DeserializeOwned>(mut bytes: &[u8]) -> Result<T, WireError> {
 ///
 /// [`WireError::Decode`].
 pub fn decode_first<T: DeserializeOwned>(bytes: &mut &[u8]) -> Result<T, WireError> {
-    let (value, used) = bincode::serde::decode_from_slice(bytes, CONFIG)?;
-    *bytes = &bytes[used..];
+    let mut decoder = decoder(bytes)?;
+    let BorrowCompat(value) = BorrowCompat::borrow_decode(&mut decoder)?;
+    *bytes = decoder.borrow_reader().0;
     Ok(value)
+}
+
+fn decoder(bytes: &[u8]) -> Result<DecoderImpl<Unread<'_>, impl Config, ()>, WireError> {
+    let mut decoder = DecoderImpl::new(Unread(bytes), CONFIG, ());
+    // One number more: bytes that end too early are to be told from a length that is too great.
+    let claims_max = (bytes.len().saturating_add(1)).saturating_mul(DECODED_PER_BYTE_MAX);
+    decoder.claim_bytes_read(COUNT_MAX - claims_max)?;
+    Ok(decoder)
+}
+
+/// The bytes that are not read yet. (The library's own reader does not tell them.)
+struct Unread<'a>(&'a [u8]);
+
+impl<'a> BorrowReader<'a> for Unread<'a> {
+    #[inline]
+    fn take_bytes(&mut self, length: usize) -> Result<&'a [u8], DecodeError> {
+        let Some((taken, rest)) = self.0.split_at_checked(length) else {
+            return Err(DecodeError::UnexpectedEnd { additional: length - self.0.len() });
+        };
+        self.0 = rest;
+        Ok(taken)
+    }
+}
+
+impl Reader for Unread<'_> {
+    #[inline]
+    fn read(&mut self, bytes: &mut [u8]) -> Result<(), DecodeError> {
+        bytes.copy_from_slice(self.take_bytes(bytes.len())?);
+        Ok(())
+    }
+
+    #[inline]
+    fn peek_read(&mut self, length: usize) -> Option<&[u8]> {
+        self.0.get(..length)
+    }
+
+    #[inline]
+    fn consume(&mut self, length: usize) {
+        self.0 = self.0.get(length..).unwrap_or_default();
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::Array;
     use crate::protocol::message::{Bytes, Fish, Message, Need, Parcel, TaskId, Version};
     use proptest::prelude::*;
     use std::time::Duration;
@@ -250,11 +298,72 @@ mod tests {
         }
     }
 
+    /// A length of so many bytes or elements, and nothing behind it.
+    fn length(claimed: u64) -> Vec<u8> {
+        [&[253][..], &claimed.to_le_bytes()].concat()
+    }
+
+    /// Decodes bytes in vain. Returns the most memory that this takes at a time, in bytes.
+    fn memory_of_failure<T: DeserializeOwned>(bytes: &[u8]) -> u64 {
+        allocation_counter::measure(|| drop(decode::<T>(bytes).err().expect("it is too short")))
+            .bytes_max
+    }
+
     #[test]
-    fn a_huge_length_is_refused_before_anything_is_allocated() {
-        let mut bytes = vec![6, 0, 0, 253];
-        bytes.extend(u64::MAX.to_le_bytes());
-        assert!(decode::<Message>(&bytes).is_err());
+    fn a_length_without_its_bytes_allocates_next_to_nothing() {
+        for claimed in [1 << 16, 1 << 33, 1 << 40, u64::MAX] {
+            let bytes = length(claimed);
+            for memory in [
+                memory_of_failure::<String>(&bytes),
+                memory_of_failure::<Box<str>>(&bytes),
+                memory_of_failure::<serde_bytes::ByteBuf>(&bytes),
+                memory_of_failure::<std::ffi::CString>(&bytes),
+                memory_of_failure::<std::path::PathBuf>(&bytes),
+                memory_of_failure::<Bytes>(&bytes),
+                memory_of_failure::<Array>(&[&[8], &bytes[..]].concat()),
+                memory_of_failure::<Message>(&[&[6, 0, 0], &bytes[..]].concat()),
+            ] {
+                assert!(memory < 1000, "{claimed}: {memory}");
+            }
+            // Serde itself believes up to a mebibyte.
+            for memory in [
+                memory_of_failure::<Vec<u8>>(&bytes),
+                memory_of_failure::<Vec<u128>>(&bytes),
+                memory_of_failure::<Vec<Vec<String>>>(&bytes),
+                memory_of_failure::<std::collections::VecDeque<u64>>(&bytes),
+                memory_of_failure::<std::collections::HashMap<u64, String>>(&bytes),
+                memory_of_failure::<std::collections::BTreeMap<String, u64>>(&bytes),
+            ] {
+                assert!(memory < 3 << 20, "{claimed}: {memory}");
+            }
+        }
+        let text = decode::<String>(&length(1 << 33)).expect_err("it is too short").to_string();
+        assert_eq!(text, "decoding failed: a length in it is more than its bytes can have");
+    }
+
+    /// Values that are as small as they can be on the wire, for what they are in memory.
+    #[test]
+    fn what_has_few_bytes_on_the_wire_is_within_the_limit() {
+        #[derive(Serialize, serde::Deserialize, Clone, Copy, Debug, PartialEq)]
+        enum Small {
+            A(u128),
+            B { duration: Duration, pe: Option<usize>, none: () },
+        }
+        let small = [Small::A(0), Small::B { duration: Duration::ZERO, pe: Some(0), none: () }];
+        let value = (small.repeat(1000), vec![(); 1 << 20], vec![0_u64; 1000], vec![0_i128; 1000]);
+        let value = (value, vec!['a'; 1000], vec![false; 1000], vec![0_f64; 1000]);
+        assert_eq!(decode::<_>(&encode(&value).unwrap()).ok(), Some(value));
+        assert_eq!(decode::<u128>(&[0]).ok(), Some(0));
+        assert_eq!(decode::<()>(&[]).ok(), Some(()));
+    }
+
+    #[test]
+    fn bytes_are_decoded_one_value_after_the_other() {
+        let bytes = [encode(&7_u64).unwrap(), encode(&"seven").unwrap(), vec![0; 9]].concat();
+        let mut rest = &bytes[..];
+        assert_eq!(decode_first::<u64>(&mut rest).ok(), Some(7));
+        assert_eq!(decode_first::<String>(&mut rest).ok().as_deref(), Some("seven"));
+        assert_eq!(rest, [0; 9]);
     }
 
     #[test]
