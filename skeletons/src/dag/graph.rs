@@ -143,8 +143,8 @@ impl Shape for Graph {
         heir(self.owners.owner(node), &self.topology, dead)
     }
 
-    /// Readers of a whole graph are known. Wanted nodes have readers for ever, and so have those that
-    /// a journal keeps.
+    /// Readers of a whole graph are known. Wanted nodes have readers for ever, and so have those
+    /// that a journal keeps.
     fn readers(&self, me: Pe, dead: &BTreeSet<Pe>, block: &Block) -> Readers {
         let RunOptions { extent, memory, drops_used, .. } = self.options;
         if extent != Extent::Whole || memory == u64::MAX && !drops_used {

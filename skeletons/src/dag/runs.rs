@@ -5,8 +5,8 @@
 //! that takes another's place joins what the others still compute. What belongs to a graph is right
 //! for each run of it: a pure builder makes the same nodes, and they have the same results. Only
 //! what is over must be told from what is still to begin, since a request that is dropped too early
-//! is never answered: so each [opening](Opening) of a run comes after those before. And what has failed
-//! in one is tried again in the next.
+//! is never answered: so each [opening](Opening) of a run comes after those before. And what has
+//! failed in one is tried again in the next.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};

@@ -331,9 +331,10 @@ impl<S: Shape> Pool<S> {
                 if self.is_in(NodePhase::Done, input) || all.contains(&input) {
                     continue;
                 }
-                match all.len() < ANCESTORS {
-                    true => all.push(input),
-                    false => far += 1,
+                if all.len() < ANCESTORS {
+                    all.push(input);
+                } else {
+                    far += 1;
                 }
             }
         }

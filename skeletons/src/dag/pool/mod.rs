@@ -211,10 +211,11 @@ impl<S: Shape> Pool<S> {
         self.tokens += 1;
         if self.is_in(NodePhase::Running, node) {
             self.release_inputs(node, true, false);
-            match self.is_over(node) {
-                true => self.ask_for(node),
+            if self.is_over(node) {
+                self.ask_for(node);
+            } else {
                 // Not of its owner, which may have pushed it here, and waits for this pool.
-                false => self.enqueue(node),
+                self.enqueue(node);
             }
         }
         self.go_on();
