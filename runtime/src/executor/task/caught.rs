@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_its_message() {
-        assert_eq!(caught("code", || caught_code()), Ok(Some("code")));
+        assert_eq!(caught("code", caught_code), Ok(Some("code")));
         assert_eq!(caught("code", || panic!("seven")), Err::<(), _>("seven".to_owned()));
         assert_eq!(caught_code(), None);
         let long = caught("code", || panic!("{}", "ä".repeat(PANIC_MESSAGE_BYTES_MAX)));

@@ -7,9 +7,9 @@
 //! Tensor Rematerialization*, ICLR 2021.) Otherwise one result after the other is dropped of a long
 //! chain, and the next that is needed costs all of it.
 //!
-//! That changes with each result that comes or goes. So a result is noted with what it is worth when
-//! it is used last; of those that come first by that, a few are looked at again for each that is
-//! dropped, with a few steps into the graph for each of them.
+//! That changes with each result that comes or goes. So a result is noted with what it is worth
+//! when it is used last; of those that come first by that, a few are looked at again for each that
+//! is dropped, with a few steps into the graph for each of them.
 //!
 //! Where readers are not known, because the graph is built in blocks, a result's age counts, too:
 //! it is worth its cost, plus the worth of what was dropped last when it was used (GreedyDual-Size:
