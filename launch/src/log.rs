@@ -109,9 +109,9 @@ pub(crate) fn report_panics() {
 fn report(panic: &PanicHookInfo<'_>) {
     let is_full = std::env::var_os("RUST_BACKTRACE").is_some_and(|how| how == "full");
     if let Some(code) = caught_code().filter(|_| !is_full) {
-        let place = panic.location().map(|place| format!(" at {place}")).unwrap_or_default();
+        let place = panic.location().map_or_else(|| "?".to_owned(), ToString::to_string);
         let message = panic_message(panic.payload());
-        log().write(format!("ultramarine: {code} panicked{place}: {message}\n").into_bytes());
+        log().write(format!("ultramarine: {code} panicked at {place}: {message}\n").into_bytes());
         return flush();
     }
     let thread = thread::current();

@@ -169,11 +169,11 @@ mod programs {
         panic!("no task today")
     }
 
-    fn node(_: &u32) -> Bad {
+    fn node(_: &String) -> Bad {
         panic!("no node today")
     }
 
-    fn build(_: &mut Builder, (): &()) -> Node<u32> {
+    fn build(_: &mut Builder, _: &String) -> Node<u32> {
         panic!("no graph today")
     }
 
@@ -204,11 +204,11 @@ mod programs {
         end(ultramarine::run(async |cx| {
             assert!(cx.spawn_fn(Distance::ZERO, task, 1).await.is_err());
             let read = |g: &mut Builder, (): &()| -> Node<u32> {
-                let bad = g.source(node, 1);
+                let bad = g.source(node, String::new());
                 g.map(|(), _: &Bad| 1, (), bad)
             };
             assert!(dag(read, ()).run(&cx).await.is_err());
-            assert!(dag(build, ()).run(&cx).await.is_err());
+            assert!(dag(build, String::new()).run(&cx).await.is_err());
             // It is encoded, which it refuses, and dropped.
             assert!(cx.spawn_at(Pe::new(1), async |_: Context, _: Bad| (), Bad).await.is_err());
             Ok(())

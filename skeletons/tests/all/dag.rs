@@ -172,12 +172,12 @@ fn a_graph_that_has_failed_may_be_tried_again_at_once() {
 static BUILT: [AtomicU64; 20] = [const { AtomicU64::new(0) }; 20];
 
 /// The second PE that builds it fails.
-fn built_late(g: &mut Builder, which: &u64) -> Node<u64> {
-    assert_ne!(BUILT[*which as usize].fetch_add(1, Relaxed), 1, "not yet");
-    let first = g.source(|n| *n, *which);
-    g.place(first, 1);
+fn built_late(g: &mut Builder, &(which, pe): &(u64, u32)) -> Node<u64> {
+    assert_ne!(BUILT[which as usize].fetch_add(1, Relaxed), 1, "not yet");
+    let first = g.source(|n| *n, which);
+    g.place(first, pe);
     let last = g.map(|(), n: &u64| *n, (), first);
-    g.place(last, 2);
+    g.place(last, pe + 1);
     last
 }
 
@@ -185,9 +185,9 @@ fn built_late(g: &mut Builder, which: &u64) -> Node<u64> {
 fn a_builder_that_has_failed_may_be_tried_again_at_once() {
     job(racks(&[1, 1, 1], 1), async |cx| {
         for which in 0..BUILT.len() as u64 {
-            let error = dag(built_late, which).run(&cx).await.err();
+            let error = dag(built_late, (which, 1)).run(&cx).await.err();
             assert!(matches!(error, Some(DagError::Unbuilt { .. })), "{error:?}");
-            assert_eq!(dag(built_late, which).run(&cx).await, Ok(which));
+            assert_eq!(dag(built_late, (which, 1)).run(&cx).await, Ok(which));
         }
         Ok(())
     });

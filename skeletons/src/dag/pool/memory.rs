@@ -7,9 +7,9 @@
 //! Tensor Rematerialization*, ICLR 2021.) Otherwise one result after the other is dropped of a long
 //! chain, and the next that is needed costs all of it.
 //!
-//! That changes with each result that comes or goes. So a result is noted with a bound, its own
-//! cost; only those that come first by that are looked at, a few for each that is dropped, and a
-//! few steps into the graph for each of them.
+//! That changes with each result that comes or goes. So a result is noted with what it is worth
+//! when it is used last; of those that come first by that, a few are looked at again for each that
+//! is dropped, with a few steps into the graph for each of them.
 //!
 //! Where readers are not known, because the graph is built in blocks, a result's age counts, too:
 //! it is worth its cost, plus the worth of what was dropped last when it was used (GreedyDual-Size:
@@ -115,7 +115,7 @@ impl Memory {
     }
 }
 
-/// What a result is worth, as far as that is known: it may be more.
+/// What a result was worth when that was looked at last.
 #[derive(Clone, Copy)]
 struct Worth {
     /// By its age.
@@ -143,7 +143,7 @@ impl Unused {
         }
     }
 
-    /// The one that is least worth, as far as is known.
+    /// The one that was least worth.
     fn first(&self) -> Option<(Worth, NodeId)> {
         let (_, node) = self.by_worth.first()?;
         Some((*self.worth.get(node)?, *node))
@@ -297,7 +297,7 @@ impl<S: Shape> Pool<S> {
             if least.is_some_and(|(worth, _)| worth <= known.all) {
                 break;
             }
-            let all = known.all.max(known.age + self.worth(node));
+            let all = known.age + self.worth(node);
             self.memory.unused.note(node, Worth { all, ..known });
             least = Some(least.map_or((all, node), |least| least.min((all, node))));
         }
@@ -317,8 +317,9 @@ impl<S: Shape> Pool<S> {
     /// What it would cost to get a result again, with all that it is computed from and that is not
     /// there. What is too far away to be looked at is taken to cost as much as what is near.
     fn cost_of_all(&self, node: NodeId) -> f32 {
-        let (mut all, mut cost_ns, mut inputs_left, mut seen) = (vec![node], 0.0, INPUTS, 0);
-        while let Some(node) = all.get(seen).copied().filter(|_| seen < ANCESTORS) {
+        let (mut all, mut cost_ns) = (vec![node], 0.0);
+        let (mut inputs_left, mut seen, mut far) = (INPUTS, 0, 0);
+        while let Some(node) = all.get(seen).copied() {
             seen += 1;
             cost_ns += self.cost_of_one(node);
             if self.shape.owner(node, &self.dead) != self.me {
@@ -327,12 +328,17 @@ impl<S: Shape> Pool<S> {
             let Some(shape) = self.block(node.block) else { continue };
             for input in shape.inputs(node.index).take(inputs_left) {
                 inputs_left -= 1;
-                if !self.is_in(NodePhase::Done, input) && !all.contains(&input) {
+                if self.is_in(NodePhase::Done, input) || all.contains(&input) {
+                    continue;
+                }
+                if all.len() < ANCESTORS {
                     all.push(input);
+                } else {
+                    far += 1;
                 }
             }
         }
-        cost_ns * all.len() as f32 / seen as f32
+        cost_ns * (seen + far) as f32 / seen as f32
     }
 
     /// What it would cost to get a result again, if all that it is computed from is there.

@@ -127,8 +127,8 @@ proptest! {
         world.want(Pe::ROOT, last);
         (0..before).for_each(|step| _ = world.step(choices[step % choices.len()]));
         let is_well = |node: &NodeId| {
-            let is_well = |pool: &Pool<_>| pool.result(*node).is_some_and(|one| one != FAILED);
-            world.pools.iter().flatten().any(is_well)
+            let mut pools = world.pools.iter().flatten();
+            pools.any(|pool| pool.result(*node).is_some_and(|one| one != FAILED))
         };
         let well: Vec<NodeId> = (0..=last.index as usize).map(node).filter(is_well).collect();
         world.failing.clear();
