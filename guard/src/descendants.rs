@@ -4,8 +4,8 @@
 //! *subreaper*). So when the child has ended, what it has started is the guard's, and when that is
 //! killed, so is what that has started.
 //!
-//! - A child that has died, or has left a job that goes on, or that a user has ended: all are killed.
-//!   Another process may run the same task again, with the same programs.
+//! - A child that has died, or has left a job that goes on, or that a user has ended: all are
+//!   killed. Another process may run the same task again, with the same programs.
 //! - A child that has ended in order may have started something that is to stay, and the launcher
 //!   waits for that, if it writes to the same output. Only copies of the child are killed, which a
 //!   task has made by `fork` and has left behind: they wait for threads that they do not have.

@@ -1,6 +1,6 @@
-//! Whether the child is still the program that joined the job. One that a task has replaced by another
-//! (`exec`) is dead to the others, whose connections the system has closed; but the launcher would
-//! wait for it.
+//! Whether the child is still the program that joined the job. One that a task has replaced by
+//! another (`exec`) is dead to the others, whose connections the system has closed; but the
+//! launcher would wait for it.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hasher as _};

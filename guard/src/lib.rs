@@ -268,7 +268,8 @@ impl GuardedChild {
         }
     }
 
-    /// This process leaves a job that goes on without it: what it has started is not wanted, either.
+    /// This process leaves a job that goes on without it: what it has started is not wanted any
+    /// more, either.
     pub fn gives_up(&self) {
         if let Some(channel) = &self.guard {
             let _ = status_channel::gives_up(channel);

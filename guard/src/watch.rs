@@ -35,9 +35,9 @@ const RUMOUR_MS: u32 = 100;
 /// How long a child has to end in order when the launcher has gone, before it is killed.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// How long a guard waits after an interrupt of the first process for the others of a job that outlives
-/// it, at most. If they have heard of the interrupt, too, they end within that. If not, they
-/// are there for a second at least after this death.
+/// How long a guard waits after an interrupt of the first process for the others of a job that
+/// outlives it, at most. If they have heard of the interrupt, too, they end within that. If not,
+/// they are there for a second at least after this death.
 const INTERRUPT_SETTLES: Duration = Duration::from_millis(700);
 
 /// The most signals that a guard considers then, so that no timer keeps it for ever.

@@ -1,10 +1,10 @@
-//! The child of a `fork` amid a job: a copy of this process with one thread, which must not go on as
-//! a second copy of its PE.
+//! The child of a `fork` amid a job: a copy of this process with one thread, which must not go on
+//! as a second copy of its PE.
 //!
 //! It has the PE's memory, and its sockets, which it shares with the PE. So it may do what it was
-//! made for, such as to start another program; but where it comes back to the runtime, from the task
-//! that has forked, it ends. (`pthread_atfork` tells it what it is. Asking for the number of the
-//! process after each task would take as long as a small task.)
+//! made for, such as to start another program; but where it comes back to the runtime, from the
+//! task that has forked, it ends. (`pthread_atfork` tells it what it is. Asking for the number of
+//! the process after each task would take as long as a small task.)
 
 #![allow(unsafe_code)]
 
@@ -33,8 +33,8 @@ impl TakesPart {
         }
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
-            // SAFETY: the function stays where it is, and only sets a variable. Without room for one
-            // more function the child is not told.
+            // SAFETY: the function stays where it is, and only sets a variable. Without room for
+            // one more function the child is not told.
             unsafe { libc::pthread_atfork(None, None, Some(note)) };
         });
         PES.fetch_add(1, Ordering::Relaxed);

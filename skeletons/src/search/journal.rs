@@ -116,7 +116,7 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
         });
         let tasks: Vec<_> = tasks.collect();
         // What is the best is kept by the home PE before a task returns with it.
-        let results = beside(kept.complete(tasks, None), hearing, |_| {}).await?;
+        let results = beside(Box::pin(kept.complete(tasks, None)), hearing, |_| {}).await?;
         results.into_values().for_each(|result| search_type.merge(&mut found, result));
         search_type.end(&knowledge, &mut found);
         Ok(found)

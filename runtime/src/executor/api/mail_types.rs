@@ -1,5 +1,5 @@
-//! Says when a task waits at a mailbox, while all that comes is of another type: the type is part of
-//! a mailbox's address, so nothing would ever tell.
+//! Says when a task waits at a mailbox, while all that comes is of another type: the type is part
+//! of a mailbox's address, so nothing would ever tell.
 
 use super::context::Context;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -26,8 +26,8 @@ const RESTING_INTERVAL_MAX: Duration = Duration::from_millis(2);
 /// How long the driver sleeps when nothing is due and the lane will wake it.
 const LONG_SLEEP: Duration = Duration::from_secs(1);
 
-/// How long a job inside one process waits for its PEs once one of them has failed, which may answer
-/// nothing any more.
+/// How long a job inside one process waits for its PEs once one of them has failed, which may
+/// answer nothing any more.
 const FAILED_GRACE: Duration = Duration::from_millis(500);
 
 /// The longest pause of a PE that leaves, on a lane that wakes it when something arrives.
