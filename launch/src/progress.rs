@@ -44,9 +44,10 @@ pub async fn with_progress<T>(
     total: impl Into<Option<u64>>,
     work: impl Future<Output = T>,
 ) -> T {
+    let mut work = pin!(work);
     let mut progress = Progress::begin(cx, total.into()).await;
     let result = {
-        let (mut work, mut show) = (pin!(work), pin!(progress.show_on(cx)));
+        let mut show = pin!(progress.show_on(cx));
         poll_fn(|waker| match work.as_mut().poll(waker) {
             Poll::Ready(result) => Poll::Ready(result),
             // The display ends only when the PEs cannot be asked any more. The work goes on

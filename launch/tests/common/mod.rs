@@ -4,6 +4,7 @@
 pub(crate) mod alone;
 pub(crate) mod cluster;
 pub(crate) mod launcher;
+pub(crate) mod mischief;
 pub(crate) mod ports;
 
 use std::time::{Duration, Instant};

@@ -4,6 +4,7 @@
 #![cfg(feature = "mpi")]
 
 use crate::common::launcher::launched_with;
+use crate::common::mischief::fork;
 use std::ffi::OsStr;
 use std::io::Write as _;
 use std::process::Command;
@@ -102,24 +103,6 @@ mod programs {
         std::process::exit(0);
     }
 
-    /// How the child of a fork ends which does this.
-    fn fork(act: fn()) -> i32 {
-        let mut status = 0;
-        // SAFETY: what the child does then is what is tested; the status is valid for writing.
-        unsafe {
-            match libc::fork() {
-                0 => {
-                    act();
-                    -1
-                }
-                child => {
-                    assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
-                    libc::WEXITSTATUS(status)
-                }
-            }
-        }
-    }
-
     #[test]
     #[ignore = "runs as a job"]
     fn fork_and_come_back() {
@@ -165,12 +148,12 @@ mod programs {
         run(async |cx| {
             let start = async |_: Context, ()| {
                 // One of its own, and one whose parent ends at once.
-                Command::new("sleep").arg("1000").spawn().expect("it is there");
+                let mut own = Command::new("sleep").arg("1000").spawn().expect("it is there");
                 let script = "sh -c 'setsid sleep 1000 & exec sleep 1000' &";
                 Command::new("sh").args(["-c", script]).status().expect("it is there");
                 std::thread::sleep(Duration::from_millis(300));
                 ultramarine_testkit::kill(std::process::id() as i32);
-                std::thread::sleep(Duration::from_hours(1));
+                own.wait().expect("it is killed itself before");
             };
             let lost = cx.spawn_at(Pe::new(1), start, ()).await;
             assert_eq!(lost, Err(TaskError::Lost { pe: Pe::new(1) }));

@@ -44,7 +44,7 @@ impl WireError {
     /// bytes do not fit what its `Deserialize` expects, and were not damaged.
     pub(crate) fn of_a_value(&self) -> String {
         let hint = match self {
-            // Both have words of their own.
+            // These have words of their own.
             WireError::Encode(_)
             | WireError::Decode(DecodeError::OtherString(_) | DecodeError::Serde(_)) => "",
             WireError::Decode(_) | WireError::LeftOver(_) => SHAPE_HINT,

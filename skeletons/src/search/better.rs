@@ -5,10 +5,10 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-type Hear<N> = dyn FnMut(u64, &N) + Send;
+type OnBetter<N> = dyn FnMut(u64, &N) + Send;
 
 /// What the program wants to have called for each better node. Programs need not name it.
-pub struct Listener<N>(Box<Hear<N>>);
+pub struct Listener<N>(Box<OnBetter<N>>);
 
 impl<N> fmt::Debug for Listener<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
