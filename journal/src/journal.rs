@@ -307,6 +307,21 @@ mod tests {
         assert!(matches!(told[1], WriteError::Io { .. }), "{told:?}");
     }
 
+    /// A pipe stands for the folder: who opens it waits for the other end to be opened, too.
+    #[test]
+    fn the_folder_of_a_new_file_is_put_on_the_disk() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let pipe = folder.path().join("pipe");
+        let made = Command::new("mkfifo").arg(&pipe).status().expect("on Unix");
+        assert!(made.success());
+        let file = std::fs::File::create(folder.path().join("file")).expect("there is room");
+        let output = Output::new(&pipe.join("a.journal"), LockedFile(file), 0);
+        let journal = Journal::start(1, output, 1000, 1000, OnFailure::Warn);
+        let journal = journal.expect("there are threads");
+        bounded(move || OpenOptions::new().write(true).open(pipe)).expect("it is opened");
+        journal.finish(Duration::from_secs(30)).expect("all is written");
+    }
+
     #[test]
     #[should_panic(expected = "positions 3..5 of 4 items")]
     fn positions_beyond_the_items_are_refused() {

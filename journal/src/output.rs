@@ -177,6 +177,9 @@ fn limit_in(limits: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Head;
+    use std::io::Read as _;
+    use std::os::fd::OwnedFd;
 
     #[test]
     fn the_soft_limit_counts() {
@@ -194,5 +197,60 @@ mod tests {
         let text = "the journal `/dev/full` cannot be written: No space left on device (os error \
                     28); free some space there, or name a file on another disk";
         assert_eq!(error.to_string(), text);
+    }
+
+    /// A pipe whose reader goes away stands for a disk that takes a part.
+    #[test]
+    fn after_a_short_write_only_whole_records_count() {
+        let (mut reader, writer) = io::pipe().expect("there are files");
+        let file = File::from(OwnedFd::from(writer));
+        let mut output = Output::new(Path::new("pipe"), LockedFile(file), 0);
+        let record = [&Head::new(1, 0..1, &[7; 1000]).encode(1, 0)[..], &[7; 1000]].concat();
+        // It takes 64 KiB at a time; the write that waits has written some of them by then.
+        let thread = std::thread::spawn(move || reader.read_exact(&mut [0]).map(|()| drop(reader)));
+        let error = output.write(&record.repeat(200)).expect_err("no one reads");
+        assert!(matches!(error, WriteError::Io { .. }), "{error}");
+        thread.join().expect("it does not panic").expect("something is written");
+        let (end, length) = (output.end(), record.len() as u64);
+        assert!(end > 0 && end.is_multiple_of(length) && end < 200 * length, "{end}");
+    }
+
+    #[test]
+    fn what_goes_beyond_the_limit_of_the_process_is_not_written() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let path = folder.path().join("a.journal");
+        let file = LockedFile(File::create(&path).expect("there is room"));
+        let mut output = Output { bytes_max: 100, ..Output::new(&path, file, 0) };
+        assert!(output.begin(&[0; 101]).is_err());
+        output.begin(&[0; 4]).expect("it fits");
+        let record = Head::new(1, 0..1, b"").encode(1, 0);
+        output.write(&record.repeat(2)).expect("both fit");
+        assert_eq!(output.end(), 100);
+        let error = output.write(&record).expect_err("it is full");
+        assert!(matches!(error, WriteError::FileSizeLimit { bytes_max: 100, .. }), "{error}");
+        let length = || std::fs::metadata(&path).expect("it is there").len();
+        assert_eq!((output.end(), length()), (100, 100));
+        output.cut(100);
+        assert_eq!(length(), 100);
+        output.cut(52);
+        assert_eq!(length(), 52);
+    }
+
+    #[test]
+    fn a_file_that_is_gone_or_too_short_is_spoilt() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let path = folder.path().join("a.journal");
+        let file = LockedFile(File::create(&path).expect("there is room"));
+        let mut output = Output::new(&path, file, 0);
+        output.begin(&[0; 10]).expect("it fits");
+        let on_disk = output.on_disk();
+        let spoilt = |end| match on_disk.sync(end) {
+            Err(WriteError::Spoilt { what, .. }) => Some(what),
+            Err(other) => panic!("{other}"),
+            Ok(()) => None,
+        };
+        assert_eq!([10, 11].map(spoilt), [None, Some("cut")]);
+        std::fs::remove_file(&path).expect("it is there");
+        assert_eq!(spoilt(10), Some("removed"));
     }
 }

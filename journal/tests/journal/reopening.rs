@@ -57,6 +57,23 @@ proptest! {
     }
 }
 
+/// A single byte is what a full disk may leave of a record.
+#[test]
+fn a_torn_tail_is_cut_off_however_short_it_is() {
+    for torn_bytes in [1, 2, 47] {
+        let folder = tempfile::tempdir().expect("there is room");
+        let path = folder.path().join("torn.journal");
+        append(&path, 0..2);
+        let whole = fs::read(&path).expect("it was made");
+        fs::write(&path, [&whole, &whole[whole.len() - 64..][..torn_bytes]].concat())
+            .expect("it was");
+        let (journal, report) = open(&path, OnFailure::Warn).expect("no tail is an error");
+        assert_eq!(report.torn_bytes, torn_bytes as u64);
+        assert_eq!(fs::metadata(&path).expect("it is there").len(), whole.len() as u64);
+        journal.finish(LIMIT).expect("it can be written");
+    }
+}
+
 #[test]
 fn damage_stays_and_what_comes_after_it_is_found() {
     let folder = tempfile::tempdir().expect("there is room");

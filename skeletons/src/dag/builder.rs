@@ -260,3 +260,63 @@ fn new_kind<F, A: Portable + Sync, T: Portable + Sync>(
 ) -> KindOf<A> {
     KindOf::new::<F, T>(compute)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    fn is_refused(act: impl FnOnce()) -> bool {
+        catch_unwind(AssertUnwindSafe(act)).is_err()
+    }
+
+    #[test]
+    fn a_block_counts_its_nodes() {
+        let mut g = Builder::new(3, 2);
+        assert!(g.is_empty());
+        let node = g.source(|n: &u64| *n, 7);
+        assert_eq!((g.len(), g.is_empty(), g.block(), g.pes()), (1, false, 3, 2));
+        assert_eq!(node.id(), NodeId { block: 3, index: 0 });
+    }
+
+    #[test]
+    fn nodes_are_placed_and_kept_that_are_of_this_block_on_pes_that_there_are() {
+        let mut g = Builder::new(1, 2);
+        let own = g.source(|n: &u64| *n, 7);
+        g.place(own, 1);
+        g.keep(own);
+        let (earlier, later) =
+            (g.node_of::<u64>(0, 0), Node::<u64>::new(NodeId { block: 1, index: 1 }));
+        assert!(is_refused(|| g.place(own, 2)), "there are two");
+        for other in [earlier, later] {
+            assert!(is_refused(|| g.place(other, 0)) && is_refused(|| g.keep(other)));
+        }
+        let block = g.finish();
+        assert!(block.placed().eq([(0, Pe::new(1))]));
+        assert_eq!(block.kept().iter().collect::<Vec<_>>(), [&0]);
+    }
+
+    #[test]
+    fn a_block_uses_earlier_ones_and_in_a_stream_the_one_before() {
+        let refused = |g: Builder| {
+            (0..5)
+                .filter(|block| is_refused(|| drop(g.node_of::<u64>(*block, 0))))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(refused(Builder::new(3, 1)), [3, 4]);
+        assert_eq!(refused(Builder::new(3, 1).of_stream()), [0, 1, 3, 4]);
+    }
+
+    #[test]
+    fn a_tree_of_reductions_has_no_more_nodes_than_it_needs() {
+        let sum = |(): &(), all: &[&u64]| all.iter().copied().sum::<u64>();
+        for (leaves, arity, nodes) in [(0, 2, 0), (1, 2, 1), (2, 2, 3), (5, 2, 9), (9, 3, 13)] {
+            let mut g = Builder::new(0, 1);
+            let all: Vec<_> = (0..leaves).map(|n| g.source(|n: &u64| *n, n)).collect();
+            let top = g.reduce_tree(sum, (), arity, all);
+            assert_eq!((top.is_some(), g.len()), (leaves > 0, nodes), "{leaves}");
+        }
+        let mut g = Builder::new(0, 1);
+        assert!(is_refused(|| drop(g.reduce_tree(sum, (), 1, []))));
+    }
+}

@@ -31,6 +31,8 @@ pub(crate) const AREAS: [Area; 4] = [
 pub(crate) struct SourceFile {
     pub(crate) path: String,
     pub(crate) text: String,
+    /// Of the text.
+    hash: u64,
     /// The index of its area.
     pub(crate) area: usize,
     /// The places in it have these numbers.
@@ -76,8 +78,9 @@ impl Catalogue {
         let text = fs::read_to_string(root.join(path))
             .map_err(|error| Failure(format!("{path}: cannot be read: {error}")))?;
         let find::Found { modules, sites } = find::find(path, &text)?;
-        self.files.push(SourceFile { path: path.to_owned(), text, area, numbers: 0..0, sites });
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let (path, hash) = (path.to_owned(), hash(&text));
+        self.files.push(SourceFile { path: path.clone(), text, hash, area, numbers: 0..0, sites });
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
         let below = if ["mod.rs", "lib.rs"].contains(&name) {
             folder.to_owned()
         } else {
@@ -121,24 +124,21 @@ impl Catalogue {
 
     /// The refused places in words that hold while their files stay as they are.
     pub(crate) fn refusals(&self) -> String {
-        let line = |number: &u32| {
-            let (file, _) = self.get(*number)?;
-            let ordinal = number - file.numbers.start;
-            Some(format!("{} {:016x} {ordinal}\n", file.path, hash(&file.text)))
-        };
-        self.refused.iter().filter_map(line).collect()
+        self.refused.iter().filter_map(|number| self.get(*number)).map(refusal).collect()
     }
 
     /// Refuses what was refused before, in files that have stayed as they were.
     pub(crate) fn remember(&mut self, refusals: &str) {
-        for file in &self.files {
-            let head = format!("{} {:016x} ", file.path, hash(&file.text));
-            let ordinals =
-                refusals.lines().filter_map(|line| line.strip_prefix(&head)?.parse().ok());
-            let numbers = ordinals.map(|ordinal: u32| file.numbers.start + ordinal);
-            self.refused.extend(numbers.filter(|number| file.numbers.contains(number)));
-        }
+        let known: BTreeSet<&str> = refusals.split_inclusive('\n').collect();
+        let all = self.files.iter().flat_map(|file| file.sites().map(move |(n, s)| (n, file, s)));
+        let again = all.filter(|(_, file, site)| known.contains(&*refusal((file, site))));
+        self.refused = again.map(|(number, ..)| number).collect();
     }
+}
+
+fn refusal((file, site): (&SourceFile, &Site)) -> String {
+    let (start, end) = (site.range.start, site.range.end);
+    format!("{} {:016x} {start} {end} {}\n", file.path, file.hash, site.change)
 }
 
 fn hash(text: &str) -> u64 {

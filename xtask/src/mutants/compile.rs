@@ -95,10 +95,15 @@ impl Builder<'_> {
             command.args(["--package", &format!("ultramarine-{package}")]);
         }
         self.apply_to(&mut command);
-        command.stdin(Stdio::null()).stderr(Stdio::inherit());
+        command.stdin(Stdio::null());
         let output = command.output().map_err(|error| process::cannot_start(&command, &error))?;
         let text = String::from_utf8_lossy(&output.stdout);
-        let messages = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let messages: Vec<_> =
+            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        if !output.status.success() && !messages.iter().any(|one| error_of(one).is_some()) {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(Failure(format!("`{}` failed:\n{said}", process::shown(&command))));
+        }
         Ok((output.status.success(), messages))
     }
 
@@ -110,7 +115,7 @@ impl Builder<'_> {
         command.env("CARGO_TARGET_DIR", &self.target);
         // What the compiler warns of in mutants is no news.
         command.env("RUSTFLAGS", "--cap-lints=allow").env_remove("CARGO_ENCODED_RUSTFLAGS");
-        command.env("CARGO_PROFILE_DEV_DEBUG", "false");
+        command.env("CARGO_PROFILE_DEV_DEBUG", "false").env("CARGO_INCREMENTAL", "1");
     }
 }
 

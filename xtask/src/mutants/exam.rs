@@ -1,5 +1,5 @@
 //! Runs single tests: first without mutants, to know how long each takes and which places it
-//! reaches; then with one, until a test fails.
+//! reaches; then with one, until a test of its crate fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::catalogue::Area;
 use super::compile::{Builder, TestProgram};
 use super::tree::{MUTANT, REACHED};
 use crate::chaos::interrupt;
@@ -61,6 +62,9 @@ impl Test {
             }
         }
         command.env_remove(MUTANT).env_remove(REACHED);
+        // Each time the same random cases, and no file with those that have failed.
+        command.env("PROPTEST_RNG_SEED", "1");
+        command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1");
         command.env("CARGO_MANIFEST_DIR", &self.program.folder).env("TMPDIR", folder);
         command.current_dir(&self.program.folder);
         command
@@ -96,6 +100,8 @@ impl<'a> Exam<'a> {
         programs: &[TestProgram],
         folder: PathBuf,
     ) -> Result<Self> {
+        // What an earlier run has left that was interrupted.
+        let _ = fs::remove_dir_all(&folder);
         let mut tests = Vec::new();
         for program in programs {
             tests.extend(list(program, builder)?);
@@ -138,25 +144,38 @@ impl<'a> Exam<'a> {
         Ok((end, took, text.lines().filter_map(|line| line.parse().ok()).collect()))
     }
 
-    /// Runs the tests that reach each of these places, with its mutant; says what became of each.
+    /// Runs the tests of its crate that reach each of these places, with its mutant; says what
+    /// became of each.
     ///
     /// # Errors
     /// A test cannot be started, or the user has asked for an end.
     pub(crate) fn examine(
         &self,
-        numbers: &[u32],
+        mutants: &[(u32, Area)],
         told: &(dyn Fn(u32, &Fate) + Sync),
     ) -> Result<Vec<Fate>> {
-        on_all_cores(numbers, |_, number| {
-            let fate = self.fate(*number)?;
+        on_all_cores(mutants, |_, (number, area)| {
+            let fate = self.fate(*number, *area)?;
             told(*number, &fate);
             Ok(fate)
         })
     }
 
-    fn fate(&self, number: u32) -> Result<Fate> {
-        let reaching = self.reaching.get(&number).map_or(&[][..], Vec::as_slice);
-        for test in reaching.iter().map(|index| &self.tests[*index]) {
+    /// The tests of its crate that reach this place in this area.
+    fn tests_of(&self, number: u32, area: Area) -> impl Iterator<Item = &Test> {
+        let all = self.reaching.get(&number).into_iter().flatten();
+        let is_own = move |test: &&Test| test.program.folder.ends_with(area.package);
+        all.map(|index| &self.tests[*index]).filter(is_own)
+    }
+
+    /// Whether any of them does.
+    pub(crate) fn is_reached(&self, number: u32, area: Area) -> bool {
+        self.tests_of(number, area).next().is_some()
+    }
+
+    fn fate(&self, number: u32, area: Area) -> Result<Fate> {
+        let reaching: Vec<_> = self.tests_of(number, area).collect();
+        for test in &reaching {
             let patience = PATIENCE + test.took * PATIENCE_FACTOR;
             let run = |name: &str| self.run(test, (name, number.to_string().as_ref()), patience);
             // A test that fails now and then without the mutant says nothing of it.

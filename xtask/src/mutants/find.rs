@@ -120,6 +120,8 @@ impl Finder<'_> {
     fn drop_of(&mut self, range: Range<usize>, expression: &Expr) {
         let change = match expression {
             Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => Change::ExitDropped,
+            // It would be dropped at the end of its block, mostly a line later.
+            Expr::Call(call) if is_drop(call) => return,
             Expr::MethodCall(_)
             | Expr::Call(_)
             | Expr::Assign(_)
@@ -139,6 +141,10 @@ impl Finder<'_> {
                 self.condition(&binary.right);
             }
             Expr::Let(_) => self.visit_expr(condition),
+            // Negated it is what its operator becomes.
+            Expr::Binary(binary) if matches!(binary.op, BinOp::Eq(_) | BinOp::Ne(_)) => {
+                self.visit_expr(condition);
+            }
             _ => {
                 let range = condition.span().byte_range();
                 let mutated = format!("!({})", &self.text[range.clone()]);
@@ -147,6 +153,12 @@ impl Finder<'_> {
             }
         }
     }
+}
+
+/// Whether it is `drop(variable)`.
+fn is_drop(call: &syn::ExprCall) -> bool {
+    let is_named = matches!(&*call.func, Expr::Path(path) if path.path.is_ident("drop"));
+    is_named && matches!(call.args.first(), Some(Expr::Path(_)))
 }
 
 /// Whether the chain of conditions has a `let`.
@@ -357,6 +369,7 @@ mod tests {
             "fn f() { if m0 != (a) && let Some(b) = c && m1 != (d) {} while m2 != (e) {} }"
         );
         assert_eq!(mutants("fn f() { if !a {} }"), ["condition negated: !(!a)"]);
+        assert_eq!(mutants("fn f() { if a == b {} }"), ["`==` becomes `!=`: a != b"]);
     }
 
     #[test]
@@ -392,6 +405,7 @@ mod tests {
             "impl fmt::Debug for A { fn f() { a(); } }",
             "fn f() -> [u8; 1] { let [a, 1] = b else { unsafe { c(); } }; [a; 2] }",
             "unsafe fn f() { a(); }  macro_rules! g { () => { a(); } }",
+            "fn f() { drop(a); }",
             "#[cfg(unix)] fn f() { a(); }  fn g() -> [u8; 1 + 1] { tracing::info!(\"{}\", 1 + 1) }",
         ];
         left_out.iter().for_each(|text| assert_eq!(mutants(text), [""; 0], "{text}"));

@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use catalogue::Catalogue;
+use catalogue::{AREAS, Catalogue};
 use compile::Builder;
 use exam::{Exam, Fate};
 use tree::Tree;
@@ -56,6 +56,9 @@ pub(crate) struct Arguments {
     /// List the mutants that could be drawn, and run nothing
     #[arg(long)]
     list: bool,
+    /// List the mutants that no quick test reaches, and run no mutant
+    #[arg(long)]
+    unreached: bool,
 }
 
 /// Of the mutants that are not equal, at least so many must be caught, in percent.
@@ -99,10 +102,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     interrupt::catch()?;
     let exam = Exam::prepare(&builder, &programs, folder.join("tmp"))?;
     println!("measured after {:.0} s", start.elapsed().as_secs_f64());
+    let area_of = |number: &u32| {
+        let (file, _) = catalogue.get(*number)?;
+        Some((*number, AREAS[file.area]))
+    };
+    if arguments.unreached {
+        let all = all.iter().filter_map(area_of);
+        let unreached = all.filter(|(number, area)| !exam.is_reached(*number, *area));
+        unreached.for_each(|(number, _)| println!("{}", shown(&catalogue, number)));
+        return Ok(ExitCode::SUCCESS);
+    }
     // One that is named as equal is tried only if it is asked for.
     let is_tried = |number: &u32| !equal.contains(number) || !arguments.id.is_empty();
     let tried: Vec<u32> = drawn.iter().copied().filter(is_tried).collect();
-    let fates = exam.examine(&tried, &|number, fate| {
+    let mutants: Vec<_> = tried.iter().filter_map(area_of).collect();
+    let fates = exam.examine(&mutants, &|number, fate| {
         println!("{}: {}", shown(&catalogue, number), word(fate));
     })?;
 

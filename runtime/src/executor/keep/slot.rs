@@ -245,6 +245,7 @@ impl<T> Future for Wait<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
     use std::task::Wake;
 
     type Number = Slot<u32>;
@@ -292,5 +293,78 @@ mod tests {
         drop(delivery);
         let ended = Pin::new(&mut waiting).poll(&mut Context::from_waker(Waker::noop()));
         assert_eq!(ended, Poll::Ready(Err(TaskError::ShuttingDown)));
+    }
+
+    /// Counts how often it is woken.
+    #[derive(Default)]
+    struct Woken(AtomicU32);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn poll(waiting: &mut Wait<u32>, waker: &Waker) -> Poll<Result<Arc<u32>, TaskError>> {
+        Pin::new(waiting).poll(&mut Context::from_waker(waker))
+    }
+
+    #[test]
+    fn a_value_stays_until_those_that_wait_have_taken_it() {
+        let slot = Arc::<Number>::default();
+        let [mut first, second] = [(); 2].map(|()| slot.clone().wait());
+        slot.weaken();
+        slot.settle(Ok(Arc::new(1)));
+        slot.weaken();
+        slot.weaken_unless_awaited();
+        assert_eq!(poll(&mut first, Waker::noop()), Poll::Ready(Ok(Arc::new(1))));
+        drop(first);
+        assert!(slot.now().is_some() && !slot.is_gone(), "another waits");
+        drop(second);
+        assert!(slot.now().is_none() && slot.is_gone());
+    }
+
+    #[test]
+    fn a_value_that_is_kept_is_let_go_once_it_is_weakened() {
+        let slot = Arc::<Number>::default();
+        drop(slot.clone().wait());
+        slot.settle(Ok(Arc::new(1)));
+        drop(slot.clone().wait());
+        assert!(slot.now().is_some(), "the slot keeps it");
+        slot.weaken_unless_awaited();
+        assert!(slot.now().is_none(), "none waits");
+        // It has come again.
+        slot.settle(Ok(Arc::new(2)));
+        assert!(slot.now().is_some(), "the slot keeps it");
+        slot.note_given(Pe::new(3));
+        slot.note_given(Pe::new(3));
+        assert_eq!(slot.weaken(), [Pe::new(3)]);
+        assert!(slot.now().is_none() && slot.is_gone());
+    }
+
+    /// A task that waits may have moved to another that polls it.
+    #[test]
+    fn the_last_waker_of_each_that_waits_is_woken() {
+        let slot = Arc::<Number>::default();
+        let woken: [Arc<Woken>; 3] = Default::default();
+        let mut waiting = [(); 2].map(|()| slot.clone().wait());
+        let given_up = slot.clone().wait();
+        for (moved, by) in [(0, 0), (0, 1), (1, 2)] {
+            assert!(poll(&mut waiting[moved], &Waker::from(woken[by].clone())).is_pending());
+        }
+        drop(given_up);
+        slot.settle(Ok(Arc::new(1)));
+        assert_eq!(woken.map(|one| one.0.load(Ordering::Relaxed)), [0, 1, 1]);
+        assert!(!slot.is_gone());
+    }
+
+    #[test]
+    fn the_first_value_counts_and_makes_good_an_error() {
+        let slot = Arc::<Number>::default();
+        slot.settle(Err(TaskError::ShuttingDown));
+        assert!(slot.claim_delivery().is_none() && slot.is_gone(), "it has failed");
+        [1, 2].map(|value| slot.settle(Ok(Arc::new(value))));
+        slot.settle(Err(TaskError::ShuttingDown));
+        assert_eq!(slot.now(), Some(Ok(Arc::new(1))));
     }
 }

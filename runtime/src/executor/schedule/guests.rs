@@ -92,4 +92,31 @@ mod tests {
         assert!(guests.tidy());
         drop(runnable);
     }
+
+    /// Stops are seen by the runnable, which is dropped then.
+    #[test]
+    fn the_chosen_tasks_are_stopped_and_in_the_end_all_and_those_that_come() {
+        let guests = Guests::default();
+        let add = |number| {
+            let (stopped, is_stopped) = std::sync::mpsc::channel::<()>();
+            let wait = async move {
+                std::future::pending::<()>().await;
+                drop(stopped);
+            };
+            let (runnable, task) = async_task::spawn(wait, |runnable| drop(runnable));
+            runnable.run();
+            guests.add(TaskId { home: Pe::new(number), future: 7 }, task);
+            is_stopped
+        };
+        let stopped = |is_stopped: &std::sync::mpsc::Receiver<()>| {
+            is_stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Disconnected)
+        };
+        let [first, second] = [1, 2].map(add);
+        guests.stop(|task| task.home == Pe::new(2));
+        assert!(stopped(&second) && !stopped(&first));
+        guests.clear();
+        assert!(stopped(&first));
+        assert!(stopped(&add(3)), "all have been stopped");
+        assert!(guests.tidy());
+    }
 }

@@ -49,3 +49,20 @@ impl<T> Serial<T> {
         queue.is_served
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_at_a_time_empties_it() {
+        let serial = Serial::default();
+        assert_eq!([1, 2].map(|item| serial.push(item)), [true, false], "one is called");
+        assert!(serial.goes_on());
+        assert_eq!([(); 3].map(|()| serial.next()), [Some(1), Some(2), None]);
+        assert!(serial.push(3), "it has stopped");
+        assert_eq!(serial.next(), Some(3));
+        assert!(!serial.goes_on());
+        assert!(serial.push(4), "it has stopped");
+    }
+}

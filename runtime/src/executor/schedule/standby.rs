@@ -179,3 +179,91 @@ impl Standby {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    fn runnable() -> Runnable {
+        let (runnable, task) = async_task::spawn(std::future::pending::<()>(), |_| {});
+        task.detach();
+        runnable
+    }
+
+    #[test]
+    fn what_is_urgent_ends_with_its_call() {
+        assert!(!is_urgent());
+        urgently(|| {
+            urgently(|| assert!(is_urgent()));
+            not_urgently(|| assert!(!is_urgent()));
+            assert!(is_urgent());
+        });
+        assert!(!is_urgent());
+    }
+
+    #[test]
+    fn the_main_task_is_announced_once_and_taken_once() {
+        let standby = Standby::default();
+        assert_eq!(standby.offer_main(runnable()), Some(true));
+        assert!(standby.take_main().is_some() && standby.take_main().is_none());
+        assert_eq!(standby.offer_main(runnable()), Some(false), "it is in a queue");
+        assert!(standby.take_announced_main().is_some());
+        assert_eq!(standby.offer_main(runnable()), Some(true), "it was taken out");
+        standby.close();
+        assert!(standby.take_main().is_none() && standby.offer_main(runnable()).is_none());
+    }
+
+    #[test]
+    fn the_thread_is_started_once_and_called_while_it_is_not() {
+        let standby = Standby::default();
+        assert!(!standby.is_at_work());
+        assert!(standby.call(), "there is no thread yet");
+        assert!(standby.is_at_work() && !standby.call(), "it will come");
+        standby.note_no_thread();
+        assert!(!standby.is_at_work());
+        assert!(standby.call(), "it could not be started");
+        let (begun, begins) = mpsc::channel();
+        let (go_on, goes_on) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let standing_by = scope.spawn(|| {
+                let (begun, goes_on) = (begun, goes_on);
+                standby.stand_by(|| {
+                    begun.send(is_standby()).expect("it is awaited");
+                    goes_on.recv().expect("it is told");
+                });
+            });
+            assert_eq!(begins.recv(), Ok(true));
+            assert!(standby.is_at_work());
+            // It looks again before it sleeps.
+            assert!(!standby.call());
+            go_on.send(()).expect("it waits");
+            assert_eq!(begins.recv(), Ok(true));
+            go_on.send(()).expect("it waits");
+            while standby.is_at_work() {
+                std::thread::yield_now();
+            }
+            assert!(!standby.call(), "it has a thread, which sleeps");
+            assert_eq!(begins.recv(), Ok(true));
+            standby.close();
+            go_on.send(()).expect("it waits");
+            standing_by.join().expect("it does not panic");
+        });
+        assert!(!standby.call() && !standby.is_at_work() && !is_standby());
+    }
+
+    #[test]
+    fn only_what_waits_for_long_calls_the_thread() {
+        let standby = Standby::default();
+        assert!(!standby.has_waited_too_long(true), "it begins to wait");
+        std::thread::sleep(CALL_STANDBY_AFTER);
+        assert!(standby.has_waited_too_long(true));
+        assert!(!standby.has_waited_too_long(false), "nothing waits");
+        assert!(!standby.has_waited_too_long(true), "it begins anew");
+        standby.offer_main(runnable());
+        std::thread::sleep(CALL_STANDBY_AFTER);
+        assert!(!standby.has_waited_too_long(false), "it begins with the main task");
+        std::thread::sleep(CALL_STANDBY_AFTER);
+        assert!(standby.has_waited_too_long(false));
+    }
+}

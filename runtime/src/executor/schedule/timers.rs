@@ -61,3 +61,46 @@ impl Timers {
         drop(waker);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::task::Wake;
+
+    #[derive(Default)]
+    struct Woken(AtomicU32);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn each_sleeper_is_woken_once_when_its_time_has_come() {
+        let (timers, start) = (Timers::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let woken: [Arc<Woken>; 5] = Default::default();
+        let waker = |n: usize| Waker::from(woken[n].clone());
+        let count = || woken.each_ref().map(|one| one.0.load(Ordering::Relaxed));
+        let mut numbers = [None; 5];
+        // The first two at the same time; the third is replaced by the fourth; the fifth goes.
+        timers.enter(at(2), &mut numbers[0], waker(0));
+        timers.enter(at(2), &mut numbers[1], waker(1));
+        timers.enter(at(5), &mut numbers[2], waker(2));
+        timers.enter(at(5), &mut numbers[2], waker(3));
+        timers.enter(at(3), &mut numbers[4], waker(4));
+        timers.remove(at(3), numbers[4].expect("it has one"));
+        assert_eq!(timers.fire(at(1)), Some(Duration::from_secs(1)));
+        assert_eq!(count(), [0; 5]);
+        assert_eq!(timers.fire(at(2)), Some(Duration::from_secs(3)));
+        assert_eq!(count(), [1, 1, 0, 0, 0]);
+        assert_eq!(timers.fire(at(9)), None);
+        assert_eq!(count(), [1, 1, 0, 1, 0]);
+        timers.enter(at(99), &mut None, waker(4));
+        timers.clear();
+        assert_eq!((count(), timers.fire(at(100))), ([1, 1, 0, 1, 1], None));
+    }
+}

@@ -163,6 +163,22 @@ fn outdated_news_is_not_believed() {
     assert_eq!(world.nodes[0].statistics().replicas, 2, "the second was lost with PE 3");
 }
 
+/// PE 2 does not know that PE 1 is dead, and has got the task from it.
+#[test]
+fn a_copy_that_does_not_count_any_more_is_not_taken_back() {
+    let mut world = flat(4);
+    let task = world.spawn_supervised(0, Distance::ONE);
+    steal(&mut world, 0, 1);
+    steal(&mut world, 1, 2);
+    let notify = towards(&mut world, 0).remove(0);
+    world.handle(0, 1, notify);
+    world.mark_dead(0, 1);
+    assert_eq!(steal(&mut world, 2, 0)[0].version.replica, 0);
+    assert_eq!(world.queued(0), 0, "another copy waits for a thief");
+    let again = stolen(&mut world, 0, 3, Need::Idle);
+    assert_eq!((again[0].task, again[0].version), (task, version(1, 1)));
+}
+
 #[test]
 fn a_task_that_is_lost_too_often_is_given_up_by_name() {
     let replicas = crate::protocol::settings::MAX_REPLICAS;

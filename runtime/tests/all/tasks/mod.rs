@@ -1,5 +1,6 @@
 //! Jobs whose PEs are threads of this process: forks, tasks that wait inside rayon, orphans, large
-//! arguments and results, messages, supervision, the end, and what does not wait for a free worker.
+//! arguments and results, messages, supervision, the end, what does not wait for a free worker, and
+//! who is woken.
 
 mod cancelling;
 mod ending;
@@ -12,6 +13,7 @@ mod standby;
 mod statistics;
 mod supervision;
 mod values;
+mod waking;
 
 use std::sync::Arc;
 use std::thread;

@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, lead, serve};
 use ultramarine_testkit::eventually;
 use ultramarine_topology::{Distance, Pe};
@@ -206,4 +207,39 @@ fn who_awaits_a_task_that_is_encoded_when_the_job_ends_is_dropped() {
     eventually("the main task is dropped", || IS_DROPPED.load(Ordering::SeqCst));
     parting.goodbye();
     other.join().expect("the other PE does not panic");
+}
+
+static IS_BEING_PACKED: AtomicBool = AtomicBool::new(false);
+static IS_CANCELLED: AtomicBool = AtomicBool::new(false);
+static HAS_RUN: AtomicBool = AtomicBool::new(false);
+
+/// Is encoded once its task is cancelled.
+#[derive(Deserialize)]
+struct Cancelled(u8);
+
+impl Serialize for Cancelled {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        IS_BEING_PACKED.store(true, Ordering::SeqCst);
+        assert!(waits_for(&IS_CANCELLED), "cancelling waits until the argument is encoded");
+        self.0.serialize(to)
+    }
+}
+
+#[test]
+fn a_task_that_is_cancelled_while_it_is_packed_is_not_sent() {
+    with_another(1, async |cx| {
+        let busy = cx.spawn_at(Pe::ROOT, async |_, ()| waits_for(&IS_BEING_PACKED), ());
+        let run = |long: Long<Cancelled>| HAS_RUN.store(long.is_whole(), Ordering::SeqCst);
+        let stolen = cx.spawn_fn(Distance::ONE, run, Long::new(Cancelled(0)));
+        eventually("the task is stolen", || IS_BEING_PACKED.load(Ordering::SeqCst));
+        stolen.abort();
+        IS_CANCELLED.store(true, Ordering::SeqCst);
+        assert_eq!(stolen.await, Err(TaskError::Cancelled));
+        assert!(busy.await.expect("it ends"));
+        // The thief gets the next task instead, which is packed after the other.
+        let next = cx.spawn_fn(Distance::ONE, |long: Long<u8>| long.is_whole(), Long::new(0));
+        assert!(next.await.expect("it ends"));
+        cx.spawn_at(OTHER, async |_, ()| (), ()).await.expect("it ends");
+        assert!(!HAS_RUN.load(Ordering::SeqCst));
+    });
 }

@@ -294,6 +294,32 @@ mod tests {
     }
 
     #[test]
+    fn crossings_are_counted_and_lessened() {
+        // Each node of the lower row reads one of the upper, in the opposite order.
+        let inputs: [&[u32]; 6] = [&[], &[], &[], &[2], &[1], &[0]];
+        let layout = Layout::new(&inputs, &SIZES);
+        assert_eq!((layout.crossings(), layout.rows), (0, 2));
+        // Two that read the same two: one crossing, whatever the order.
+        let inputs: [&[u32]; 4] = [&[], &[], &[0, 1], &[0, 1]];
+        assert_eq!(Layout::new(&inputs, &SIZES).crossings(), 1);
+        // Three that read the same three.
+        let inputs: [&[u32]; 6] = [&[], &[], &[], &[0, 1, 2], &[0, 1, 2], &[0, 1, 2]];
+        assert_eq!(Layout::new(&inputs, &SIZES).crossings(), 9);
+    }
+
+    #[test]
+    fn points_stand_in_the_middle_of_what_they_are_linked_with() {
+        let inputs: [&[u32]; 5] = [&[], &[], &[0, 1], &[], &[2, 3]];
+        let layout = Layout::new(&inputs, &SIZES);
+        assert_eq!(layout.row, [0, 0, 1, 1, 2]);
+        // The last is on its way to 17.
+        let expected = [5.0, 17.0, 11.0, 23.0, 18.125];
+        let is_near = |(x, expected): (&f64, f64)| (x - expected).abs() < 0.01;
+        assert!(layout.x.iter().zip(expected).all(is_near), "{:?}", layout.x);
+        assert!((layout.width - 28.0).abs() < 0.01, "{}", layout.width);
+    }
+
+    #[test]
     fn an_empty_graph_has_no_rows() {
         assert_eq!(Layout::new(&[], &SIZES).rows, 0);
     }

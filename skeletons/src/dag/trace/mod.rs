@@ -137,3 +137,6 @@ fn spans(noted: Vec<(Pe, Vec<Page>)>) -> Vec<Span> {
     spans.sort_by_key(|span| (span.start_ns, span.pe, span.thread));
     spans
 }
+
+#[cfg(test)]
+mod tests;

@@ -252,3 +252,63 @@ fn a_candidate_needs_more_than_half_and_a_judge_half() {
     one.lose(3);
     assert_eq!(one.status(), MembershipStatus::Outvoted);
 }
+
+/// The list of the dead is as long as its confirmed part.
+fn is_confirmed(played: &Played) -> bool {
+    played.0.heading().confirmed as usize == played.0.list.len()
+}
+
+fn votes(term: Term, dead: u32, count: u32) -> Notice {
+    Notice::Follow { term, dead, count, ends: false }
+}
+
+#[test]
+fn half_of_the_votes_make_no_judge() {
+    for (pes, votes_of_others, is_judge) in
+        [(4, 1, false), (4, 2, true), (5, 1, false), (5, 2, true)]
+    {
+        let mut one = played(1, pes);
+        one.lose(0);
+        one.hear(2, votes(term(1, 1), 1, votes_of_others));
+        assert_eq!(one.0.heading().in_office, is_judge, "{votes_of_others} + 1 of {pes}");
+    }
+}
+
+#[test]
+fn a_judge_in_office_needs_half_of_the_votes() {
+    for (pes, votes_of_others, is_enough) in
+        [(4, 0, false), (4, 1, true), (5, 1, false), (5, 2, true)]
+    {
+        let mut root = played(0, pes);
+        root.lose(pes - 1);
+        root.hear(1, votes(Term::FIRST, 1, votes_of_others));
+        assert_eq!(is_confirmed(&root), is_enough, "{votes_of_others} + 1 of {pes}");
+    }
+}
+
+#[test]
+fn a_judge_goes_on_with_half_of_the_pes_and_a_candidate_does_not() {
+    let mut root = played(0, 4);
+    [3, 2].into_iter().for_each(|silent| drop(root.lose(silent)));
+    assert_eq!(root.status(), MembershipStatus::Member, "two of four");
+    root.lose(1);
+    assert_eq!(root.status(), MembershipStatus::Outvoted);
+    let mut one = played(1, 4);
+    one.lose(0);
+    assert_eq!(one.status(), MembershipStatus::Member, "it has lost one of four");
+    one.lose(3);
+    assert_eq!(one.status(), MembershipStatus::Outvoted, "two of four");
+}
+
+/// Of the two that have a vote one would be enough; but the other has followed a shorter list.
+#[test]
+fn votes_count_only_for_a_list_that_was_told() {
+    let mut root = played(0, 3);
+    root.lose(2);
+    root.hear(1, votes(Term::FIRST, 1, 1));
+    assert!(is_confirmed(&root), "two of three");
+    assert_eq!(root.lose(1), [], "it waits for more");
+    assert_eq!((root.0.list.len(), root.0.heading().confirmed), (2, 1));
+    root.announce();
+    assert!(is_confirmed(&root));
+}
