@@ -59,9 +59,6 @@ const UNSAFE_FILES: [&str; 6] = [
     "runtime/src/os_memory.rs",
     "runtime/src/transport/mpi*",
     "guard/src/sys.rs",
-    // They do to a process what a careless library may do.
-    "launch/tests/jobs/broken_lanes.rs",
-    "launch/tests/jobs/oddities.rs",
 ];
 
 /// Where no unit test would be run, since all programs would be compiled once more for it.

@@ -129,7 +129,7 @@ fn an_accusation_makes_the_root_look_and_a_loss_goes_down_the_tree() {
     let asked = [&to_observer[..], &[(0, look(3))]].concat();
     assert_eq!(root.hear(6, accuse(3)), asked);
     assert_eq!(root.hear(6, accuse(3)), [(0, look(3))], "one observer is enough");
-    assert_eq!(root.dead(), []);
+    assert!(root.dead().is_empty());
     // The row is 0 1 2 4 5 6 7: the root's children are 1 and 2.
     assert_eq!(root.lose(3), [1, 2, 6, 3].map(|to| (to, bulletin(&[3]))));
     let mut one = Played::new(1, 8);
@@ -205,7 +205,7 @@ fn no_accusation_alone_makes_a_pe_dead() {
         root.hear(accuser, insist(5));
     }
     assert_eq!(root.suspect(ZERO, 5), [], "not even the root's own doubts");
-    assert_eq!(root.dead(), []);
+    assert!(root.dead().is_empty());
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn an_accusation_that_is_not_repeated_is_forgotten() {
     assert_eq!(root.0.due(), Some(PATIENCE));
     assert_eq!(root.tick(PATIENCE), (vec![], None));
     assert_eq!(root.hear(2, insist(4)).last(), Some(&(0, look_anew(4))), "it begins anew");
-    assert_eq!(root.dead(), []);
+    assert!(root.dead().is_empty());
 }
 
 #[test]
