@@ -255,4 +255,70 @@ mod tests {
         assert_eq!(a.at(one).steals, 5);
         assert_eq!(a.at(half).steals, 0);
     }
+
+    /// With the figures 1, 2, 3 and so on, each times `factor`.
+    fn all_different(factor: u64) -> Statistics {
+        let figures: Vec<u64> = (1..=22).map(|n| n * factor).collect();
+        let upkeep = |at: usize| Upkeep {
+            bootstrap_sent_bytes: figures[at],
+            bootstrap_received_bytes: figures[at + 1],
+            connections_opened: figures[at + 2],
+            connections_accepted: figures[at + 3],
+        };
+        let mut all = Statistics::new(&[Distance::ONE]);
+        let row = all.at(Distance::ONE);
+        (row.fishes, row.forwards, row.schedules) = (figures[0], figures[1], figures[2]);
+        (row.steals, row.bytes, row.no_works) = (figures[3], figures[4], figures[5]);
+        (all.tasks, all.placed, all.fishes_lost) = (figures[6], figures[7], figures[8]);
+        (all.notifies, all.acks, all.replicas) = (figures[9], figures[10], figures[11]);
+        (all.lost, all.orphans) = (figures[12], figures[13]);
+        (all.upkeep, all.upkeep_most) = (upkeep(14), upkeep(18));
+        all
+    }
+
+    #[test]
+    fn merging_adds_every_figure_but_the_greatest() {
+        let mut total = all_different(1);
+        total.merge(&all_different(2));
+        let expected = Statistics { upkeep_most: all_different(2).upkeep_most, ..all_different(3) };
+        assert_eq!(total, expected);
+        let mut other = Statistics::default();
+        other.merge(&all_different(1));
+        assert_eq!(other, all_different(1), "a row that was missing");
+    }
+
+    #[test]
+    fn distances_count_in_their_row_and_longer_ones_in_the_last() {
+        let distances = [2, 1, 0].map(Distance::from_exponent);
+        let mut statistics = Statistics::new(&distances);
+        for exponent in 0..4 {
+            statistics.at(Distance::from_exponent(exponent)).fishes += 1;
+        }
+        let rows: Vec<u64> = statistics.by_distance.iter().map(|row| row.fishes).collect();
+        assert_eq!(rows, [2, 1, 1], "one that is shorter than all counts in the first");
+        let mut statistics = Statistics::new(&distances[..2]);
+        statistics.at(Distance::ONE).fishes += 1;
+        assert_eq!(statistics.by_distance[1].fishes, 1);
+    }
+
+    #[test]
+    fn buckets_begin_at_eighths_of_powers_of_two() {
+        let mut histogram = Histogram::default();
+        let nanos = |n| Duration::from_nanos(n);
+        for n in [0, 1, 8, 9, 15, 16, 17, 18, 1 << 40, (1 << 40) + (1 << 39)] {
+            histogram.record(nanos(n));
+        }
+        let rows: Vec<(u64, u64)> =
+            histogram.rows().map(|(at, count)| (at.as_nanos() as u64, count)).collect();
+        let last = (1 << 40) + (1 << 39);
+        let expected = [(1, 2), (8, 1), (9, 1), (15, 1), (16, 2), (18, 1), (1 << 40, 1), (last, 1)];
+        assert_eq!(rows, expected);
+        assert_eq!(histogram.quantile(0.0), Some(nanos(1)));
+        assert_eq!(histogram.quantile(0.2), Some(nanos(1)));
+        assert_eq!(histogram.quantile(0.21), Some(nanos(8)));
+        assert_eq!(histogram.quantile(1.0), Some(nanos(last)));
+        let mut both = histogram.clone();
+        both.merge(&histogram);
+        assert_eq!(both.count(), 20);
+    }
 }

@@ -128,3 +128,50 @@ impl Watch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn one_report_at_a_time_is_begun_while_there_is_news() {
+        let mut counts = Counts::default();
+        assert!(!counts.begin_report(), "nothing is computed");
+        counts.note_computed();
+        assert_eq!([(); 2].map(|()| counts.begin_report()), [true, false], "it is under way");
+        counts.note_computed();
+        assert_eq!(counts.report(), 2);
+        assert!(!counts.begin_report(), "it is known");
+        counts.renew();
+        assert!(counts.begin_report(), "not to the other PE");
+        assert_eq!(counts.report(), 2);
+        let mut one = Counts::default();
+        one.note_computed();
+        assert!(one.begin_report());
+        one.report();
+        one.renew();
+        assert!(one.begin_report(), "however little it is");
+    }
+
+    #[test]
+    fn the_last_reports_of_those_that_count_are_added() {
+        let mut counts = Counts::default();
+        for (pe, computed) in [(1, 5), (2, 7), (1, 6), (3, 100)] {
+            counts.note_report(Pe::new(pe), computed);
+        }
+        assert_eq!(counts.of(|pe| pe != Pe::new(3)), 13);
+    }
+
+    #[test]
+    fn the_program_hears_only_of_more_and_of_no_more_than_there_is() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let tellers = told.clone();
+        let tell = move |done, of| tellers.lock().unwrap().push((done, of));
+        let mut watch = Watch::new(Duration::ZERO, tell);
+        [0, 3, 3, 2, 4].into_iter().for_each(|computed| watch.show(computed));
+        watch.of = Some(6);
+        [5, 9].into_iter().for_each(|computed| watch.show(computed));
+        assert_eq!(*told.lock().unwrap(), [(3, None), (4, None), (5, Some(6)), (6, Some(6))]);
+    }
+}

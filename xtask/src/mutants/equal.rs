@@ -7,6 +7,9 @@ use crate::process::{Failure, Result};
 /// The list.
 const LIST: &str = include_str!("equal.txt");
 
+/// Stands for every mutant in a function, whose line is that of its `fn`.
+const WHOLE_FUNCTION: &str = "any";
+
 /// One of them.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry<'a> {
@@ -20,12 +23,17 @@ struct Entry<'a> {
 /// # Errors
 /// The list is broken, or names what does not exist any more.
 pub(crate) fn numbers(catalogue: &Catalogue) -> Result<Vec<u32>> {
+    numbers_in(LIST, catalogue)
+}
+
+fn numbers_in(list: &str, catalogue: &Catalogue) -> Result<Vec<u32>> {
     let mut numbers = Vec::new();
-    for entry in entries(LIST)? {
+    for entry in entries(list)? {
         let before = numbers.len();
         let of_file = catalogue.accepted().filter(|(_, file, _)| file.path == entry.path);
-        let is_it = of_file.filter(|(_, file, site)| {
-            site.line(&file.text).1 == entry.line && site.change.to_string() == entry.change
+        let is_it = of_file.filter(|(_, file, site)| match entry.change {
+            WHOLE_FUNCTION => site.signature(&file.text) == entry.line,
+            change => site.line(&file.text).1 == entry.line && site.change.to_string() == change,
         });
         numbers.extend(is_it.map(|(number, ..)| number));
         if numbers.len() == before {
@@ -67,6 +75,20 @@ mod tests {
         let entry = Entry { path: "a/b.rs", line: "if a < b {", change: "`<` becomes `<=`" };
         assert_eq!(entries(list), Ok(vec![entry]));
         assert!(entries("a/b.rs\nif a < b {\n`<` becomes `<=`\n").is_err());
+    }
+
+    #[test]
+    fn a_reason_may_be_that_of_a_whole_function() {
+        let catalogue = Catalogue::read(crate::process::root()).expect("the tree is whole");
+        let entry = "journal/src/positions.rs\npub fn contains(&self, position: u64) -> bool {\nany\n\
+                     Why: for this test.\n";
+        let found = numbers_in(entry, &catalogue).expect("there is such a function");
+        let lines = found.iter().filter_map(|number| {
+            let (file, site) = catalogue.get(*number)?;
+            Some(site.line(&file.text).1)
+        });
+        assert!(!found.is_empty() && lines.clone().all(|line| line.contains("position < *end")));
+        assert!(numbers_in(&entry.replace("any", "some"), &catalogue).is_err());
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use proc_macro2::Span;
 use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 use syn::{Attribute, BinOp, Block, Expr, Item, Lit, Pat, ReturnType, Signature, Stmt};
@@ -63,14 +62,14 @@ impl Finder<'_> {
         self.sites.push(Site { range, change, mutated, function: self.function.clone() });
     }
 
-    fn function(&mut self, whole: Span, signature: &Signature, block: &Block) {
-        let is_left_out = signature.constness.is_some()
-            || matches!(signature.safety, syn::Safety::Unsafe(_))
-            || self.text[whole.byte_range()].is_empty();
+    fn function(&mut self, signature: &Signature, block: &Block) {
+        let is_left_out =
+            signature.constness.is_some() || matches!(signature.safety, syn::Safety::Unsafe(_));
         if is_left_out {
             return;
         }
-        let outer = std::mem::replace(&mut self.function, whole.byte_range());
+        let range = signature.span().byte_range().start..block.span().byte_range().end;
+        let outer = std::mem::replace(&mut self.function, range);
         self.block(block, matches!(signature.output, ReturnType::Default));
         self.function = outer;
     }
@@ -80,7 +79,7 @@ impl Finder<'_> {
         for (index, statement) in block.stmts.iter().enumerate() {
             match statement {
                 Stmt::Expr(expression, Some(_)) => {
-                    self.drop_of(statement.span().byte_range(), expression);
+                    self.drop_of(statement.span().byte_range(), expression, "");
                     self.visit_expr(expression);
                 }
                 Stmt::Expr(expression, None) if is_unit || index + 1 < block.stmts.len() => {
@@ -110,14 +109,14 @@ impl Finder<'_> {
             }
             Expr::Block(one) if one.attrs.is_empty() => self.block(&one.block, true),
             _ => {
-                self.drop_of(expression.span().byte_range(), expression);
+                self.drop_of(expression.span().byte_range(), expression, "{}");
                 self.visit_expr(expression);
             }
         }
     }
 
-    /// What does something, and may be left out.
-    fn drop_of(&mut self, range: Range<usize>, expression: &Expr) {
+    /// What does something, and may be left out: then this is there instead.
+    fn drop_of(&mut self, range: Range<usize>, expression: &Expr, instead: &str) {
         let change = match expression {
             Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => Change::ExitDropped,
             // It would be dropped at the end of its block, mostly a line later.
@@ -130,7 +129,7 @@ impl Finder<'_> {
             Expr::Binary(binary) if is_assignment(&binary.op) => Change::Dropped,
             _ => return,
         };
-        self.add(range, change, String::new());
+        self.add(range, change, instead.to_owned());
     }
 
     fn condition(&mut self, condition: &Expr) {
@@ -207,7 +206,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_item(&mut self, item: &'ast Item) {
         match item {
             Item::Fn(one) if !is_conditional(&one.attrs) => {
-                self.function(one.span(), &one.sig, &one.block);
+                self.function(&one.sig, &one.block);
             }
             Item::Mod(one) if !is_conditional(&one.attrs) => visit::visit_item_mod(self, one),
             Item::Trait(one) if !is_conditional(&one.attrs) => visit::visit_item_trait(self, one),
@@ -224,13 +223,13 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 
     fn visit_impl_item_fn(&mut self, one: &'ast syn::ImplItemFn) {
         if !is_conditional(&one.attrs) {
-            self.function(one.span(), &one.sig, &one.block);
+            self.function(&one.sig, &one.block);
         }
     }
 
     fn visit_trait_item_fn(&mut self, one: &'ast syn::TraitItemFn) {
         if let Some(block) = one.default.as_ref().filter(|_| !is_conditional(&one.attrs)) {
-            self.function(one.span(), &one.sig, block);
+            self.function(&one.sig, block);
         }
     }
 

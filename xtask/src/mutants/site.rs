@@ -39,7 +39,7 @@ pub(crate) struct Site {
     pub(crate) change: Change,
     /// What the mutant has there.
     pub(crate) mutated: String,
-    /// The bytes of the function around it.
+    /// The bytes of the function around it, from its `fn` on.
     pub(crate) function: Range<usize>,
 }
 
@@ -73,10 +73,18 @@ impl Site {
     /// The line that the place begins in: its number from 1, and its text without the spaces
     /// around.
     pub(crate) fn line<'a>(&self, text: &'a str) -> (usize, &'a str) {
-        let start = self.range.start;
-        let number = text[..start].matches('\n').count() + 1;
-        (number, text.lines().nth(number - 1).unwrap_or_default().trim())
+        line_at(text, self.range.start)
     }
+
+    /// The first line of the signature of the function around it.
+    pub(crate) fn signature<'a>(&self, text: &'a str) -> &'a str {
+        line_at(text, self.function.start).1
+    }
+}
+
+fn line_at(text: &str, at: usize) -> (usize, &str) {
+    let number = text[..at].matches('\n').count() + 1;
+    (number, text.lines().nth(number - 1).unwrap_or_default().trim())
 }
 
 /// A file with switches, and where each of its bytes comes from.
@@ -158,6 +166,7 @@ mod tests {
         let dropped = site("c();", Change::Dropped, "");
         assert_eq!(dropped.diff(TEXT), "  -         c();\n");
         assert_eq!(dropped.line(TEXT), (3, "c();"));
+        assert_eq!(dropped.signature(TEXT), "fn f() {");
     }
 
     #[test]

@@ -262,4 +262,82 @@ mod tests {
             assert_eq!(liveness.is_dead(pe), dead.contains(&pe));
         }
     }
+
+    #[test]
+    fn a_pe_is_alone_once_all_others_are_dead() {
+        let liveness = Liveness::new(3);
+        assert!(
+            !liveness.is_alone() && !liveness.has_failures() && liveness.last_death().is_none()
+        );
+        liveness.note(FailureEvent::Dead(vec![Pe::new(1)]));
+        assert!(!liveness.is_alone() && liveness.has_failures() && liveness.last_death().is_some());
+        assert!(!liveness.note(FailureEvent::Dead(vec![Pe::new(2)])), "the first has come");
+        assert!(liveness.is_alone());
+        assert!(Liveness::new(1).is_alone());
+    }
+
+    #[test]
+    fn events_are_handled_in_order_each_once() {
+        let liveness = Liveness::new(3);
+        assert!(!liveness.has_events() && liveness.next().is_none());
+        let over = || FailureEvent::JobOver { by: Pe::new(1) };
+        let all = [over, || FailureEvent::EndAgreed, || FailureEvent::Dead(vec![Pe::new(2)])];
+        let is_first = all.map(|event| liveness.note(event()));
+        assert_eq!(is_first, [false, false, true], "of those that are failures");
+        for event in all {
+            assert!(liveness.has_events());
+            assert_eq!(liveness.next(), Some(event()));
+        }
+        assert!(!liveness.has_events() && liveness.next().is_none());
+    }
+
+    #[test]
+    fn a_successor_is_the_root() {
+        let liveness = Liveness::new(3);
+        assert_eq!((liveness.root(), liveness.successions()), (Pe::ROOT, 0));
+        [2, 1].map(|n| liveness.note(FailureEvent::Succession { judge: Pe::new(n) }));
+        assert_eq!((liveness.root(), liveness.successions()), (Pe::new(1), 2));
+    }
+
+    /// What a detector was asked to do.
+    type Asked = std::sync::Arc<Mutex<Vec<String>>>;
+
+    struct Noting(Asked);
+
+    impl Noting {
+        fn note(&self, what: &str) {
+            self.0.lock().expect("no panic").push(what.to_owned());
+        }
+    }
+
+    impl FailureDetector for Noting {
+        fn suspect(&self, pe: Pe) {
+            self.note(&format!("suspect {pe}"));
+        }
+        fn ask_end(&self) {
+            self.note("ask for the end");
+        }
+        fn connections(&self) -> Connections {
+            Connections { opened: 3, accepted: 4 }
+        }
+        fn goodbye(self: Box<Self>) {
+            self.note("goodbye");
+        }
+    }
+
+    #[test]
+    fn the_detector_is_asked_as_long_as_there_is_one() {
+        for (in_order, last) in [(true, Some("goodbye")), (false, None)] {
+            let (asked, liveness) = (Asked::default(), Liveness::new(3));
+            assert!(!liveness.suspect(Pe::new(1)) && !liveness.ask_end());
+            assert_eq!(liveness.connections().opened, 0);
+            liveness.set_detector(Box::new(Noting(asked.clone())));
+            assert!(liveness.suspect(Pe::new(1)) && liveness.ask_end());
+            assert_eq!(liveness.connections().opened, 3);
+            liveness.end(in_order);
+            assert!(!liveness.suspect(Pe::new(1)) && !liveness.ask_end());
+            let expected = ["suspect PE 1", "ask for the end"].into_iter().chain(last);
+            assert!(asked.lock().expect("no panic").iter().eq(expected), "{asked:?}");
+        }
+    }
 }

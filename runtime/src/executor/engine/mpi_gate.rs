@@ -188,4 +188,61 @@ mod tests {
         assert!(!mpi_gate.pass(|| Caller::Driver), "it is sealed");
         assert!(mpi_gate.ends_within(Duration::ZERO) && ended.try_recv().is_ok());
     }
+
+    /// Moves frames as often as it was told to.
+    struct Frames(u32);
+
+    impl Pump for Frames {
+        fn pump(&mut self) -> bool {
+            self.0 = self.0.saturating_sub(1);
+            self.0 > 0
+        }
+
+        fn end(&mut self) {}
+    }
+
+    #[test]
+    fn it_is_quiet_from_a_turn_on_until_frames_move() {
+        let gate = MpiGate::new(Some(Box::new(Frames(3))));
+        assert!(gate.has_pump() && gate.is_quiet());
+        assert!(gate.pass(|| Caller::Worker) && !gate.is_quiet());
+        gate.clear_moved();
+        assert!(gate.is_quiet());
+        gate.clear_moved();
+        assert!(gate.pass(|| Caller::Worker) && !gate.is_quiet());
+        gate.clear_moved();
+        assert!(!gate.pass(|| Caller::Worker) && gate.is_quiet(), "none is left");
+        gate.seal();
+        assert!(!gate.is_quiet() && !gate.give_up_worker(), "no thread is inside");
+    }
+
+    #[test]
+    fn where_there_is_no_pump_nothing_moves() {
+        let gate = MpiGate::new(None);
+        assert!(!gate.has_pump() && !gate.is_quiet() && !gate.pass(|| Caller::Worker));
+        gate.seal();
+        assert!(gate.ends_within(Duration::ZERO));
+    }
+
+    /// The driver is no worker, and one that is idle is not counted as busy.
+    #[test]
+    fn only_a_worker_is_given_up() {
+        for (caller, given_up, busy) in [(Caller::Driver, 0, 0), (Caller::IdleWorker, 1, 0)] {
+            let (come_back, call) = mpsc::channel();
+            let (end, _ended) = mpsc::channel();
+            let gate = Arc::new(MpiGate::new(Some(Box::new(Call(call, end)))));
+            let way = gate.clone();
+            let thread = std::thread::spawn(move || way.pass(|| caller));
+            while !gate.is_entered.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            assert!(!gate.pass(|| caller), "another is inside");
+            gate.seal();
+            std::thread::sleep(GIVEN_UP_AFTER);
+            assert_eq!(gate.give_up_worker(), given_up > 0);
+            assert_eq!((gate.lost_workers(), gate.lost_busy_workers()), (given_up, busy));
+            come_back.send(()).expect("it waits");
+            assert!(thread.join().expect("no panic"));
+        }
+    }
 }

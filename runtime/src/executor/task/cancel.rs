@@ -233,3 +233,138 @@ pub(crate) fn new_task(home: Pe, slot: u64) -> TaskId {
     let future = AT_HOME | (slot << SLOT_SHIFT) | ((last + 1) & !(SLOT_MASK << SLOT_SHIFT));
     TaskId { home, future }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::pending;
+
+    /// A PE that notes what is cancelled on others.
+    #[derive(Default)]
+    struct Noting {
+        cancelled: Cancelled,
+        away: Mutex<Vec<Vec<u64>>>,
+    }
+
+    impl Canceller for Noting {
+        fn me(&self) -> Pe {
+            Pe::new(7)
+        }
+        fn cancelled(&self) -> &Cancelled {
+            &self.cancelled
+        }
+        fn cancel_away(&self, mut futures: Vec<u64>) {
+            futures.sort_unstable();
+            self.away.lock().expect("no panic").push(futures);
+        }
+    }
+
+    /// Two PEs of this process, and their slots.
+    fn two() -> [(Arc<Noting>, u64); 2] {
+        [(); 2].map(|()| {
+            let pe = Arc::new(Noting::default());
+            let weak: Weak<dyn Canceller> = Arc::<Noting>::downgrade(&pe);
+            let slot = register_pe(weak);
+            (pe, slot)
+        })
+    }
+
+    fn task(future: u64) -> TaskId {
+        TaskId { home: Pe::new(3), future }
+    }
+
+    #[test]
+    fn each_cancelled_task_is_taken_once() {
+        let cancelled = Cancelled::default();
+        assert!(!cancelled.contains(task(5)) && !cancelled.take(task(5)));
+        cancelled.insert(Pe::new(3), &[5, 6, 64, 5]);
+        assert!([5, 6, 64].into_iter().all(|future| cancelled.contains(task(future))));
+        let others = [task(4), task(69), TaskId { home: Pe::new(4), future: 5 }];
+        assert!(
+            others.into_iter().all(|other| !cancelled.contains(other) && !cancelled.take(other))
+        );
+        assert!(cancelled.take(task(5)) && !cancelled.take(task(5)) && cancelled.contains(task(6)));
+        assert!(cancelled.take(task(64)) && cancelled.take(task(6)));
+        assert_eq!(cancelled.words().len(), 0, "nothing is left");
+        cancelled.insert(Pe::new(3), &[1]);
+        cancelled.clear();
+        assert!(!cancelled.contains(task(1)) && cancelled.words().is_empty());
+    }
+
+    #[test]
+    fn tasks_go_to_their_pes_once_each_together() {
+        let [(first, one), (second, two)] = two();
+        let home = first.me();
+        let [away, other, twice, unstarted, here, gone] = [(); 6].map(|()| Mark::default());
+        assert!(away.note_departure(one, 11) && other.note_departure(two, 12));
+        assert!(twice.note_departure(one, 13) && gone.note_departure(SLOT_MASK, 14));
+        let name = new_task(home, one);
+        here.runs_as(name);
+        assert_eq!(here.task(home), name);
+        let mut batch = Batch::default();
+        for mark in [&away, &here, &other, &twice, &unstarted, &twice, &gone] {
+            mark.cancel(None, &mut batch);
+        }
+        batch.send();
+        assert_eq!(*first.away.lock().expect("no panic"), [[11, 13]]);
+        assert_eq!(*second.away.lock().expect("no panic"), [[12]]);
+        assert_eq!(here.task(home), name, "it keeps its name");
+        assert!(first.cancelled.contains(name) && !second.cancelled.contains(name));
+        batch.send();
+        assert_eq!(first.away.lock().expect("no panic").len(), 1, "all is sent");
+        assert!(!away.note_departure(one, 15) && !unstarted.note_departure(one, 16), "unwanted");
+        // Its end is no longer of interest.
+        here.note_end();
+        assert!(!first.cancelled.contains(name));
+    }
+
+    #[test]
+    fn the_end_of_a_task_that_was_not_cancelled_is_not_looked_up() {
+        let [(first, one), _] = two();
+        let name = new_task(first.me(), one);
+        first.cancelled.insert(first.me(), &[name.future]);
+        let mark = Mark::default();
+        mark.runs_as(name);
+        mark.note_end();
+        assert!(first.cancelled.contains(name));
+    }
+
+    #[test]
+    fn a_full_batch_is_sent_and_what_waits_is_dropped() {
+        let [(first, one), _] = two();
+        let mut batch = Batch::default();
+        let mark = |future| {
+            let mark = Mark::default();
+            mark.note_departure(one, future);
+            mark
+        };
+        (0..CANCELLED_AT_ONCE as u64).for_each(|n| mark(n + 1).cancel(None, &mut batch));
+        assert_eq!(first.away.lock().expect("no panic").len(), 1);
+        let (runnable, waiting) = async_task::spawn(pending::<()>(), |_| {});
+        mark(1).cancel(Some(waiting), &mut batch);
+        batch.send();
+        assert_eq!(first.away.lock().expect("no panic").len(), 2);
+        assert!(!runnable.run(), "it is stopped");
+    }
+
+    #[test]
+    fn the_slot_of_a_pe_that_is_gone_is_used_again() {
+        let [(first, one), (_second, two)] = two();
+        assert_ne!(one, two);
+        assert!(site(one).is_some() && site(two).is_some());
+        drop(first);
+        assert!(site(one).is_none());
+    }
+
+    #[test]
+    fn new_tasks_have_names_of_their_own_with_their_slot() {
+        let home = Pe::new(3);
+        let mut names: Vec<u64> = (0..3).map(|_| new_task(home, 5).future).collect();
+        names.extend(std::thread::spawn(move || new_task(home, 5).future).join());
+        assert!(names.iter().all(|name| slot_of(*name) == 5 && name & AT_HOME != 0));
+        names.dedup();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), 4);
+    }
+}

@@ -1,10 +1,12 @@
 //! Laws that hold for all events, in any order.
 
-use super::world::{Letter, World, eight, pe, settings};
-use crate::protocol::fish_state::DEADLINE_GROWTH_MAX;
-use crate::protocol::{FishingSettings, Message, TaskId};
+use super::world::{Letter, World, eight, fish_of, pe, settings};
+use crate::protocol::fish_state::{DEADLINE_GROWTH_MAX, WaitingFish};
+use crate::protocol::message::Bytes;
+use crate::protocol::{FishingSettings, Message, Node, Parcel, TaskId, Version};
 use proptest::prelude::*;
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 use ultramarine_topology::{Distance, Pe};
 
@@ -140,4 +142,44 @@ proptest! {
         let phases = run.world.phases();
         prop_assert!(phases.iter().all(|phase| *phase == crate::protocol::Phase::Released));
     }
+}
+
+fn hash_of(node: &Node) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    node.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The proofs would take two states for one.
+#[test]
+fn nodes_that_differ_in_anything_that_counts_are_different() {
+    let world = World::new(eight(), &settings(), 1);
+    let node = &world.nodes[0];
+    let parcel = || Parcel {
+        task: TaskId { home: pe(0), future: 1 },
+        radius: Distance::ONE,
+        supervised: true,
+        version: Version::default(),
+        body: Bytes::default(),
+    };
+    let waiting = || WaitingFish { fish: fish_of(1), until: Duration::ZERO };
+    let changes: [&dyn Fn(&mut Node); 8] = [
+        &|node| node.me = pe(1),
+        &|node| node.ending.said_farewell = true,
+        &|node| node.fishing.serial += 1,
+        &|node| node.waiting.push(waiting()),
+        &|node| node.supervision.record_waiting(parcel()),
+        &|node| node.losses.left += 1,
+        &|node| node.living.remove(&[pe(2)]),
+        &|node| node.has_cancelled = true,
+    ];
+    for (index, change) in changes.iter().enumerate() {
+        let mut other = node.clone();
+        assert!(*node == other && hash_of(node) == hash_of(&other));
+        change(&mut other);
+        assert!(*node != other && hash_of(node) != hash_of(&other), "change {index}");
+    }
+    let mut other = node.clone();
+    other.statistics.orphans += 1;
+    assert!(*node == other, "counters make no difference");
 }

@@ -180,6 +180,21 @@ fn a_copy_that_does_not_count_any_more_is_not_taken_back() {
 }
 
 #[test]
+fn a_task_that_was_packed_for_a_thief_that_has_died_stays() {
+    for is_dead in [false, true] {
+        let mut world = flat(3);
+        world.spawn(0, Distance::ONE, 0);
+        let parcel = world.run_one(0).expect("it waits");
+        if is_dead {
+            world.mark_dead(0, 1);
+        }
+        world.hand_over(0, &fish_of(1), parcel);
+        let expected = if is_dead { (1, 0) } else { (0, 1) };
+        assert_eq!((world.queued(0), world.flying.len()), expected);
+    }
+}
+
+#[test]
 fn a_task_that_is_lost_too_often_is_given_up_by_name() {
     let replicas = crate::protocol::settings::MAX_REPLICAS;
     let mut world = flat(replicas + 3);

@@ -38,6 +38,15 @@ fn a_fish_waits_at_the_last_pe_and_gets_what_comes() {
 }
 
 #[test]
+fn a_fish_that_waits_gets_the_only_task_of_a_pe_that_has_enough_to_do() {
+    let (mut world, _) = waiting_fish(&settings());
+    let task = world.spawn(1, Distance::ONE, 0);
+    world.tick(1, false);
+    world.deliver_only();
+    assert_eq!(world.run_one(0).map(|parcel| parcel.task), Some(task));
+}
+
+#[test]
 fn a_fish_that_has_waited_for_long_enough_is_answered_with_nowork() {
     let (mut world, until) = waiting_fish(&settings());
     world.now = until.saturating_sub(NANOSECOND);

@@ -231,6 +231,12 @@ impl World {
         self.post(at);
     }
 
+    /// A task that took a while to be packed goes to a thief.
+    pub(super) fn hand_over(&mut self, at: u32, fish: &Fish, parcel: Parcel) {
+        self.nodes[at as usize].hand_over(fish, parcel, &mut self.seats[at as usize]);
+        self.post(at);
+    }
+
     pub(super) fn tell(&mut self, at: u32, pes: Range<u32>, body: Bytes) {
         self.nodes[at as usize].tell(pes, body, &mut self.seats[at as usize]);
         self.post(at);

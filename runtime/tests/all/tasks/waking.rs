@@ -1,6 +1,7 @@
 //! Who is woken by what has ended, if one task has begun to wait for it and another goes on.
 
 use super::alone;
+use std::future::Future as _;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -54,5 +55,18 @@ fn a_task_that_is_cancelled_wakes_the_one_that_asked_last() {
     alone(1, async |cx: Context| {
         let wait = async |_, ()| std::future::pending::<()>().await;
         moves(cx.spawn(Distance::ZERO, wait, ()), Future::abort);
+    });
+}
+
+#[test]
+fn who_yields_is_woken_at_once_and_goes_on_the_next_time() {
+    alone(1, async |cx: Context| {
+        let woken = Arc::<Woken>::default();
+        let waker = Waker::from(woken.clone());
+        let mut yielding = pin!(cx.yield_now());
+        let mut poll = || yielding.as_mut().poll(&mut task::Context::from_waker(&waker));
+        assert!(poll().is_pending());
+        assert_eq!(woken.0.load(SeqCst), 1);
+        assert!(poll().is_ready());
     });
 }

@@ -307,7 +307,9 @@ fn votes_count_only_for_a_list_that_was_told() {
     root.lose(2);
     root.hear(1, votes(Term::FIRST, 1, 1));
     assert!(is_confirmed(&root), "two of three");
+    assert!(!root.0.has_to_announce());
     assert_eq!(root.lose(1), [], "it waits for more");
+    assert!(root.0.has_to_announce());
     assert_eq!((root.0.list.len(), root.0.heading().confirmed), (2, 1));
     root.announce();
     assert!(is_confirmed(&root));

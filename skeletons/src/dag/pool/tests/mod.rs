@@ -401,3 +401,53 @@ fn a_node_that_was_skipped_gives_its_token_back() {
     pool.skipped(node(0));
     assert_eq!((pushed_and_begun(&mut pool).1, pool.tokens), (vec![], 1));
 }
+
+#[test]
+fn what_the_program_uses_stays_where_memory_is_short() {
+    let mut pool = pool_of(vec![Vec::new(); 4], vec![0; 4], 1);
+    pool.supply(node(0), weighed(1));
+    pool.want(node(1));
+    pool.computed(node(1), weighed(1));
+    pool.computed(node(2), weighed(1));
+    pool.computed(node(3), weighed(1));
+    let there = [0, 1, 2, 3].map(|index| pool.result(node(index)).is_some());
+    assert_eq!(there, [true, true, false, false]);
+    assert_eq!((pool.memory.held(), pool.take_discarded().results.len()), (2, 2));
+}
+
+/// It is over, and its result is the user's to drop.
+#[test]
+fn what_is_computed_of_a_block_that_is_forgotten_is_discarded() {
+    let mut pool = pool_of(vec![Vec::new(); 2], vec![0; 2], u64::MAX);
+    pool.want(node(0));
+    pool.advance(Pe::ROOT, 5);
+    let before = pool.take_discarded().results.len();
+    pool.computed(node(0), weighed(7));
+    assert_eq!((before, pool.take_discarded().results), (0, vec![7]));
+    assert!(pool.result(node(0)).is_none() && pool.blocks.is_empty());
+    pool.receive(Pe::new(1), PoolMessage::Result(node(1), weighed(8)));
+    assert_eq!(pool.take_discarded().results, [8]);
+}
+
+/// Of two results of the same size the one goes that is computed sooner; a copy costs its way only.
+#[test]
+fn where_memory_is_short_what_is_cheap_to_get_again_goes_first() {
+    let cost = |cost_ns: f32| Weighed { result: 1, bytes: 1.0, cost_ns };
+    for (first, second, expected) in [(1.0, 9e9, [false, true]), (9e9, 1.0, [true, false])] {
+        let mut pool = pool_of(vec![Vec::new(); 3], vec![0; 3], 2);
+        pool.computed(node(0), cost(first));
+        pool.computed(node(1), cost(second));
+        pool.want(node(2));
+        pool.computed(node(2), cost(1.0));
+        assert_eq!([0, 1].map(|index| pool.result(node(index)).is_some()), expected);
+    }
+    for (own, is_own_kept) in [(5e3, false), (5e4, true)] {
+        let mut pool = pool_of(vec![Vec::new(); 3], vec![0, 1, 0], 2);
+        pool.computed(node(0), cost(own));
+        pool.receive(Pe::new(1), PoolMessage::Result(node(1), cost(0.0)));
+        pool.want(node(2));
+        pool.computed(node(2), cost(1.0));
+        let there = [0, 1].map(|index| pool.result(node(index)).is_some());
+        assert_eq!(there, [is_own_kept, !is_own_kept], "a copy is worth some 10 us");
+    }
+}
