@@ -328,6 +328,11 @@ mod tests {
         Queue::new("a.journal".into(), 1, 100, max, OnFailure::Warn)
     }
 
+    /// A moment that no test waits for.
+    fn later() -> Instant {
+        Instant::now() + Duration::from_mins(1)
+    }
+
     fn waiting(queue: &Queue) -> (u64, u64) {
         let Figures { records_appended, waiting_bytes, .. } = queue.figures();
         (records_appended, waiting_bytes)
@@ -336,9 +341,9 @@ mod tests {
     #[test]
     fn what_is_taken_out_waits_until_it_is_written() {
         let queue = queue(1000);
-        (0..3).for_each(|item| queue.append(item..item + 1, b"ab"));
+        (0..3).for_each(|item| queue.append(None, item..item + 1, b"ab"));
         assert_eq!(waiting(&queue), (3, 150));
-        let Batch { chunks, records_appended, is_last } = queue.next_batch(None);
+        let Batch { chunks, records_appended, is_last } = queue.next_batch(later());
         assert_eq!((chunks.len(), records_appended, is_last), (1, 3, false));
         assert_eq!(whole_records(&chunks[0], 1000), 150);
         for (at, item) in [(0, 0), (50, 1), (100, 2)] {
@@ -351,7 +356,7 @@ mod tests {
         queue.durable(3, 250);
         let figures = queue.figures();
         assert_eq!((figures.records_durable, figures.durable_bytes), (3, 250));
-        assert_eq!(queue.next_batch(Some(Instant::now())).chunks.len(), 0);
+        assert_eq!(queue.next_batch(Instant::now()).chunks.len(), 0);
     }
 
     #[test]
@@ -359,9 +364,9 @@ mod tests {
         let queue = queue(u64::MAX);
         let each = COPIED_INSIDE_BYTES_MAX;
         for bytes in [each, each, each, each + 1, each] {
-            queue.append(0..1, &vec![7; bytes]);
+            queue.append(None, 0..1, &vec![7; bytes]);
         }
-        let chunks = queue.next_batch(None).chunks;
+        let chunks = queue.next_batch(later()).chunks;
         let lengths: Vec<_> = chunks.iter().map(Vec::len).collect();
         let half = CHUNK_BYTES / 2;
         assert_eq!(lengths, [2 * half, half, half + 1, half]);
@@ -370,8 +375,8 @@ mod tests {
         assert_eq!(queue.lock().spare.len(), 3, "the long one is freed");
         assert!(queue.lock().spare.iter().all(Vec::is_empty));
         queue.lock().spare.truncate(1);
-        queue.append(0..1, b"");
-        let again = queue.next_batch(Some(Instant::now())).chunks;
+        queue.append(None, 0..1, b"");
+        let again = queue.next_batch(Instant::now()).chunks;
         assert_eq!((again.len(), again[0].as_ptr()), (1, first));
         let many = (0..2 * SPARE_CHUNKS_MAX).map(|_| Vec::with_capacity(CHUNK_BYTES));
         queue.lock().spare.clear();
@@ -383,23 +388,23 @@ mod tests {
     #[test]
     fn a_record_is_dropped_once_as_much_as_may_waits() {
         let queue = queue(96);
-        (0..4).for_each(|item| queue.append(item..item + 1, b""));
-        queue.append(4..5, &vec![7; COPIED_INSIDE_BYTES_MAX + 1]);
+        (0..4).for_each(|item| queue.append(None, item..item + 1, b""));
+        queue.append(None, 4..5, &vec![7; COPIED_INSIDE_BYTES_MAX + 1]);
         let figures = queue.figures();
         assert_eq!((figures.records_appended, figures.records_dropped), (2, 3));
-        let chunks = queue.next_batch(None).chunks;
+        let chunks = queue.next_batch(later()).chunks;
         queue.written(chunks);
-        queue.append(5..6, &[7; 1000]);
+        queue.append(None, 5..6, &[7; 1000]);
         assert_eq!(waiting(&queue), (3, 1048));
     }
 
     #[test]
     fn after_a_failure_nothing_is_taken_and_closing_says_why() {
         let queue = queue(1000);
-        queue.append(0..1, b"");
+        queue.append(None, 0..1, b"");
         let error = WriteError::Behind { path: "a.journal".into(), waiting_bytes: 7 };
         queue.fail(&error);
-        queue.append(1..2, b"");
+        queue.append(None, 1..2, b"");
         let figures = queue.figures();
         assert_eq!((figures.waiting_bytes, figures.records_dropped), (0, 1));
         assert!(queue.lock().chunks.is_empty());
@@ -411,10 +416,10 @@ mod tests {
     #[test]
     fn a_queue_that_is_closed_gives_its_rest_and_takes_no_more() {
         let queue = Arc::new(queue(1000));
-        queue.append(0..1, b"");
+        queue.append(None, 0..1, b"");
         assert!(matches!(queue.close(Duration::ZERO), Err(WriteError::Late { .. })));
-        queue.append(1..2, b"");
-        let batch = queue.next_batch(None);
+        queue.append(None, 1..2, b"");
+        let batch = queue.next_batch(later());
         assert_eq!((batch.records_appended, batch.is_last), (1, true));
         queue.written(batch.chunks);
         let ending = Arc::clone(&queue);
