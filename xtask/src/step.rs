@@ -177,8 +177,8 @@ impl Step {
 
 /// The classes of faults: kills of some of the computations that there are (the seed says which),
 /// some of roots, all ways to spoil standard error, and of each of the others this number of jobs.
-const FAULTS: &str = "kill=16,root=8,stop,cut,loss,overload,stderr=4,memory,journal=3,descriptors,\
-                      launcher,proxy,guard,start-up";
+const FAULTS: &str = "kill=16,root=8,stop,cut,loss,overload,stderr=4,memory,journal=3,odd=4,\
+                      descriptors,launcher,proxy,guard,start-up";
 const OTHER_FAULTS: &str = "2";
 
 fn of(mpis: &[Mpi], family: Family) -> Option<&Mpi> {

@@ -20,6 +20,8 @@ pub mod merge_sort;
 #[cfg(feature = "all")]
 pub mod naps;
 #[cfg(feature = "all")]
+pub mod odd_tasks;
+#[cfg(feature = "all")]
 pub mod quadrature;
 #[cfg(feature = "all")]
 pub mod queens;

@@ -16,8 +16,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = number_of_runs)]
     pub(super) runs: u32,
     /// The classes of faults, and how many jobs of each if not --runs: kill, root, stop, cut, loss,
-    /// overload, stderr, memory, journal, descriptors, launcher, proxy, guard, start-up [default:
-    /// all]
+    /// overload, stderr, memory, journal, odd, descriptors, launcher, proxy, guard, start-up
+    /// [default: all]
     #[arg(long, value_name = "CLASS[=N],…", value_delimiter = ',')]
     pub(super) classes: Vec<Share>,
     /// Draw what holds a job up least: short stops, little load and loss

@@ -11,6 +11,7 @@
 //! | `stderr` | standard error is full, closed, or not read | … no PE lost |
 //! | `memory` | the host has 4 to 64 MiB of shared memory for 4 to 16 PEs | … no PE lost |
 //! | `journal` | the journal is cut to half, moved or removed while the job runs | … no PE lost |
+//! | `odd` | a task exits, becomes another program, keeps standard output, … | … no other PE lost |
 //! | `descriptors` | 16 to 24 PEs on the TCP lane may open 40 files more | … no PE lost |
 //! | `launcher` | mpiexec is killed | the job ends |
 //! | `proxy` | mpiexec's proxy on a host is killed | the right result, or the job ends |
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use super::configuration::{ODD_TASKS, Program};
 use super::deed::{Act, Answer, Deed, Harm, Target};
 use super::draw::{self, Random};
 use super::hosts;
@@ -39,6 +41,7 @@ pub(crate) enum Class {
     Stderr,
     Memory,
     Journal,
+    Odd,
     Descriptors,
     Launcher,
     Proxy,
@@ -74,6 +77,8 @@ pub(crate) struct Plan {
     pub(crate) around: Option<(String, String)>,
     /// Whether the program keeps a journal.
     pub(crate) has_journal: bool,
+    /// The last PE may be lost.
+    pub(crate) is_last_lost: bool,
     /// More flags of the program.
     pub(crate) flags: &'static [&'static str],
     /// How long the job may take in addition because of all this.
@@ -105,6 +110,20 @@ const CUT_DELAY: Duration = Duration::from_secs(10);
 /// TCP waits longer and longer before it sends again what is lost again.
 const LOSS_DELAY: Duration = Duration::from_mins(1);
 
+/// What a task does, and whether its PE is lost by that.
+const DEEDS: [(&[&str], bool); 7] = [
+    (&["--deed", "exec"], true),
+    (&["--deed", "exit"], true),
+    (&["--deed", "abort"], true),
+    (&["--deed", "overflow"], true),
+    (&["--deed", "panic"], false),
+    (&["--deed", "output"], false),
+    (&["--deed", "spin"], false),
+];
+
+/// The end waits for a while for who keeps standard output, or computes.
+const ODD_DELAY: Duration = Duration::from_secs(5);
+
 /// The size of a pipe.
 const PIPE_BYTES: u32 = 64 << 10;
 
@@ -118,9 +137,13 @@ impl Class {
         self == Class::Descriptors
     }
 
-    /// Whether its job keeps a journal, which not all programs can.
-    pub(crate) fn needs_journal(self) -> bool {
-        self == Class::Journal
+    /// Whether its job may run this program.
+    pub(crate) fn fits(self, program: &Program) -> bool {
+        match self {
+            Class::Journal => program.has_journal(),
+            Class::Odd => *program == ODD_TASKS,
+            _ => true,
+        }
     }
 
     /// Where its job runs. Open MPI has a proxy on other hosts only.
@@ -193,6 +216,11 @@ impl Class {
                 let harm = Harm::ALL[random.below(3) as usize];
                 plan.act(random.moment(before_the_end), Act::Harm(harm));
             }
+            Class::Odd => {
+                let (deed, is_deadly) = DEEDS[random.below(DEEDS.len() as u64) as usize];
+                (plan.flags, plan.is_last_lost) = (deed, is_deadly);
+                plan.delay = ODD_DELAY;
+            }
             Class::Descriptors => {
                 plan.pes = random.among(16..=24);
                 plan.before = Some(few_descriptors());
@@ -237,6 +265,7 @@ impl Plan {
             before: None,
             around: None,
             has_journal: false,
+            is_last_lost: false,
             flags: &[],
             delay: Duration::ZERO,
             is_heard: true,
@@ -307,7 +336,8 @@ mod tests {
     fn something_is_done_to_every_job_in_its_time() {
         for class in Class::value_variants() {
             for plan in plans(*class, false) {
-                let is_spoilt = plan.before.is_some() || plan.around.is_some();
+                let is_spoilt =
+                    plan.before.is_some() || plan.around.is_some() || *class == Class::Odd;
                 assert!(!plan.deeds.is_empty() || is_spoilt, "{class:?}");
                 assert!(plan.deeds.iter().all(|deed| deed.after < USUAL), "{class:?}");
             }

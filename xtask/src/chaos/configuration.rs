@@ -151,9 +151,18 @@ const TASK_BENCH: Program = Program {
     input: Input::Nothing,
     answer: Answer::Is("-1487977757492390968"),
 };
-pub(crate) const PROGRAMS: [Program; 14] = [
+/// Its tasks sleep; one of them does more, if that is asked for.
+pub(crate) const ODD_TASKS: Program = Program {
+    name: "odd_tasks",
+    flags: "--tasks 300",
+    skeletons: MAPS,
+    tasks: 300,
+    input: Input::Nothing,
+    answer: Answer::Is("8955050"),
+};
+pub(crate) const PROGRAMS: [Program; 15] = [
     SUM_EULER, LIOUVILLE, QUEENS, UTS, MERGE_SORT, SWEEP, STENCIL, KNAPSACK, QUADRATURE, KARATSUBA,
-    CHOLESKY, WAVEFRONT, WORDCOUNT, TASK_BENCH,
+    CHOLESKY, WAVEFRONT, WORDCOUNT, TASK_BENCH, ODD_TASKS,
 ];
 
 /// What is said to try all programs.
@@ -250,9 +259,9 @@ mod tests {
     #[test]
     fn all_means_every_combination_once() {
         let all = all(&mpis(), LaneChoice::All, ALL);
-        assert_eq!(all.len(), 88);
+        assert_eq!(all.len(), 96);
         let unequal = |i: usize| all[i + 1..].iter().all(|other| *other != all[i]);
-        assert!((0..88).all(unequal));
+        assert!((0..96).all(unequal));
         assert!(PROGRAMS.iter().all(|program| program.skeletons.len() <= SKELETONS_MAX));
         // The first few differ in launcher and lane.
         assert_ne!(all[0].mpi.family, all[1].mpi.family);

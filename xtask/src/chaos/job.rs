@@ -63,6 +63,7 @@ impl Job<'_> {
         let mut monitor = Monitor::over(child);
         let (journal, launcher) = (self.journal.as_deref(), monitor.child.id());
         let mut scene = Scene::new(&mark, &self.program, self.hosts, journal, launcher);
+        scene.killed.extend(self.plan.is_last_lost.then(|| self.plan.pes - 1));
         let ended = monitor.until_the_end(&self, &mut scene);
         let is_session_left = scene.is_session_left;
         // Whatever was done to the machine ends here.
@@ -166,7 +167,8 @@ impl Monitor {
             self.hear_the_rest();
         }
         let spoilt = job.plan.before.as_ref().or(job.plan.around.as_ref());
-        let is_disturbed = !scene.done.is_empty() || spoilt.is_some();
+        let has_deed = job.plan.flags.contains(&"--deed");
+        let is_disturbed = !scene.done.is_empty() || spoilt.is_some() || has_deed;
         let (judgement, details) = match status {
             None => (Judgement::Hung, self.end(scene.mark)),
             Some(status) => (job.judge(status, &self.log, is_disturbed), self.last_lines()),
@@ -183,7 +185,9 @@ impl Monitor {
             started: begun.map(|begun| begun - start),
             took,
             done: std::mem::take(&mut scene.done),
-            before: spoilt.map(|(what, _)| what.clone()),
+            before: spoilt
+                .map(|(what, _)| what.clone())
+                .or(has_deed.then(|| job.plan.flags.join(" "))),
             killed: scene.killed.len() as u64,
             replicas: self.log.number("replicas"),
             left: Vec::new(),

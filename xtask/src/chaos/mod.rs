@@ -155,8 +155,7 @@ impl Chaos<'_> {
     /// Disturbs jobs in this way.
     fn try_class(&mut self, Share { class, runs }: Share) -> Result<()> {
         let fits = |one: &&Configuration| {
-            (one.lane == "tcp" || !class.needs_tcp())
-                && (one.program.has_journal() || !class.needs_journal())
+            (one.lane == "tcp" || !class.needs_tcp()) && class.fits(&one.program)
         };
         let fitting: Vec<_> = self.configurations.iter().filter(fits).cloned().collect();
         if fitting.is_empty() {
