@@ -80,7 +80,8 @@ mod tests {
     #[test]
     fn a_reason_may_be_that_of_a_whole_function() {
         let catalogue = Catalogue::read(crate::process::root()).expect("the tree is whole");
-        let entry = "journal/src/positions.rs\npub fn contains(&self, position: u64) -> bool {\nany\n\
+        let entry = "journal/src/positions.rs\n\
+                     pub fn contains(&self, position: u64) -> bool {\nany\n\
                      Why: for this test.\n";
         let found = numbers_in(entry, &catalogue).expect("there is such a function");
         let lines = found.iter().filter_map(|number| {
