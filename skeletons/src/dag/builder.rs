@@ -300,7 +300,7 @@ mod tests {
     fn a_block_uses_earlier_ones_and_in_a_stream_the_one_before() {
         let refused = |g: Builder| {
             (0..5)
-                .filter(|block| is_refused(|| drop(g.node_of::<u64>(*block, 0))))
+                .filter(|block| is_refused(|| _ = g.node_of::<u64>(*block, 0)))
                 .collect::<Vec<_>>()
         };
         assert_eq!(refused(Builder::new(3, 1)), [3, 4]);
@@ -317,6 +317,6 @@ mod tests {
             assert_eq!((top.is_some(), g.len()), (leaves > 0, nodes), "{leaves}");
         }
         let mut g = Builder::new(0, 1);
-        assert!(is_refused(|| drop(g.reduce_tree(sum, (), 1, []))));
+        assert!(is_refused(|| _ = g.reduce_tree(sum, (), 1, [])));
     }
 }

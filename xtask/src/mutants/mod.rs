@@ -3,7 +3,8 @@
 //!
 //! All mistakes are built into one set of test programs, in a copy of the tree, and one of them is
 //! switched on by an environment variable: what would take hours with a build for each takes
-//! minutes. The copy is kept in `target/mutants`, so that the next run builds only what has changed.
+//! minutes. The copy is kept in `target/mutants`, so that the next run builds only what has
+//! changed.
 //!
 //! | file | what |
 //! |---|---|

@@ -14,7 +14,8 @@ use crate::source;
 /// which the tests take out of the environments of their programs.
 pub(crate) const MUTANT: &str = "XTASK_MUTANT";
 
-/// The variable with the file that the number of each place is appended to when it is first reached.
+/// The variable with the file that the number of each place is appended to when it is first
+/// reached.
 pub(crate) const REACHED: &str = "XTASK_MUTANTS_REACHED";
 
 pub(crate) struct Tree {

@@ -109,7 +109,7 @@ fn a_timeline_of_blocks_has_the_short_names_of_functions() {
 fn the_largest_graph_that_is_drawn_has_this_many_nodes() {
     for (count, is_drawn) in [(Trace::SVG_NODES_MAX, true), (Trace::SVG_NODES_MAX + 1, false)] {
         let mut g = Builder::new(0, 1);
-        (0..count).for_each(|n| drop(g.source(|n: &u64| *n, u64::from(n))));
+        (0..count).for_each(|n| _ = g.source(|n: &u64| *n, u64::from(n)));
         let graph = TracedGraph { block: Arc::new(g.finish()), wanted: Vec::new() };
         let trace = Trace { spans: Vec::new(), graph: Some(graph) };
         assert_eq!(trace.to_svg().is_ok(), is_drawn);
