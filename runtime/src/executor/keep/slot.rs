@@ -363,7 +363,7 @@ mod tests {
         let slot = Arc::<Number>::default();
         slot.settle(Err(TaskError::ShuttingDown));
         assert!(slot.claim_delivery().is_none() && slot.is_gone(), "it has failed");
-        [1, 2].map(|value| slot.settle(Ok(Arc::new(value))));
+        [1, 2].into_iter().for_each(|value| slot.settle(Ok(Arc::new(value))));
         slot.settle(Err(TaskError::ShuttingDown));
         assert_eq!(slot.now(), Some(Ok(Arc::new(1))));
     }

@@ -103,7 +103,7 @@ mod tests {
                 std::future::pending::<()>().await;
                 drop(stopped);
             };
-            let (runnable, task) = async_task::spawn(wait, |runnable| drop(runnable));
+            let (runnable, task) = async_task::spawn(wait, drop);
             runnable.run();
             guests.add(TaskId { home: Pe::new(number), future: 7 }, task);
             is_stopped

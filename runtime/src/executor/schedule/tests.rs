@@ -77,15 +77,15 @@ fn messages_start_before_placed_tasks_and_these_before_others() {
 }
 
 /// The number of a task; that of something that can go on is 100.
-fn number(work: Work<Numbered>) -> usize {
+fn number(work: &Work<Numbered>) -> usize {
     match work {
-        Work::Start(Numbered(number)) => number,
+        Work::Start(Numbered(number)) => *number,
         Work::Resume(_) => 100,
     }
 }
 
 fn next(queues: &Queues<Numbered>) -> Option<usize> {
-    queues.next().map(number)
+    queues.next().as_ref().map(number)
 }
 
 /// Queues of one worker, which is the calling thread.
@@ -158,11 +158,11 @@ fn any_worker_goes_on_with_what_can() {
     queues.push(0, Numbered(1));
     queues.seat(first);
     assert!(queues.can_resume());
-    let resumed = [(); 3].map(|()| queues.next_to_resume().map(number));
+    let resumed = [(); 3].map(|()| queues.next_to_resume().as_ref().map(number));
     assert_eq!(resumed, [Some(100), Some(100), None]);
     queues.seat_substitute();
     queues.push_ready(Ready::Main);
-    assert_eq!(queues.next_to_resume().map(number), Some(100));
+    assert_eq!(queues.next_to_resume().as_ref().map(number), Some(100));
     assert_eq!(next(&queues), Some(1));
 }
 

@@ -313,8 +313,10 @@ fn votes_count_only_for_a_list_that_was_told() {
     assert_eq!(root.lose(1), [], "it waits for more");
     assert!(root.0.has_to_announce());
     assert_eq!((root.0.list.len(), root.0.heading().confirmed), (2, 1));
+    root.0.ask_end(ZERO, &mut |_, _| {});
+    assert!(!is_confirmed(&root) && !root.0.is_end_agreed());
     root.announce();
-    assert!(is_confirmed(&root));
+    assert!(is_confirmed(&root) && root.0.is_end_agreed());
 }
 
 #[test]
