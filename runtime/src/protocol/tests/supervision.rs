@@ -162,6 +162,10 @@ fn outdated_news_is_not_believed() {
     world.mark_dead(0, 2);
     assert_eq!(stolen(&mut world, 0, 3, Need::Idle)[0].version, version(1, 1));
     world.handle(0, 3, Message::Ack { future: task.future, version: version(0, 9) });
+    // Nor does it make the task lost again, though it names a dead PE.
+    let old = Message::Notify { future: task.future, version: version(0, 9), to: pe(2) };
+    world.handle(0, 3, old);
+    assert_eq!(world.nodes[0].statistics().replicas, 1);
     world.mark_dead(0, 3);
     assert_eq!(world.nodes[0].statistics().replicas, 2, "the second was lost with PE 3");
 }

@@ -429,3 +429,13 @@ fn a_node_that_was_skipped_uses_its_inputs_no_more_than_before() {
     pool.computed(node(1), weighed(1));
     assert!(pool.result(node(0)).is_none(), "nothing needs it");
 }
+
+#[test]
+fn what_is_wanted_is_held_until_the_run_is_over() {
+    let (inputs, owners, wanted) = (vec![Vec::new(); 3], vec![0; 3], vec![node(0)]);
+    let graph = Drawn { inputs, owners, pes: 1, wanted, may_move: true, drops_used: false };
+    let mut pool = World::with_memory(graph, 1, 1).pools.swap_remove(0).expect("it lives");
+    (0..3).for_each(|index| pool.computed(node(index), weighed(1)));
+    let there = [0, 1, 2].map(|index| pool.result(node(index)).is_some());
+    assert_eq!(there, [true, false, false]);
+}
