@@ -307,6 +307,22 @@ mod tests {
         assert!(matches!(told[1], WriteError::Io { .. }), "{told:?}");
     }
 
+    /// Another program has cut the file since it was read.
+    #[test]
+    fn what_was_there_before_is_put_on_the_disk_first() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let path = folder.path().join("a.journal");
+        let file = std::fs::File::create(&path).expect("there is room");
+        let output = Output::new(&path, LockedFile(file), 100);
+        let (say, said) = std::sync::mpsc::channel();
+        let call = OnFailure::Call(Box::new(move |error: &WriteError| {
+            say.send(error.to_string()).expect("it is awaited");
+        }));
+        let journal = Journal::start(1, output, 1000, 1000, call).expect("there are threads");
+        assert!(journal.finish(Duration::from_secs(30)).is_err());
+        assert!(said.recv().expect("it fails").contains("was cut by another program"));
+    }
+
     /// A pipe stands for the folder: who opens it waits for the other end to be opened, too.
     #[test]
     fn the_folder_of_a_new_file_is_put_on_the_disk() {

@@ -418,4 +418,22 @@ mod tests {
         let (_, report) = file.read();
         assert_eq!((report.damage.len(), report.damaged_places), (DAMAGE_LISTED_MAX, 300));
     }
+
+    /// A disk that cannot be read.
+    struct Failing(u32);
+
+    impl Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            self.0 += 1;
+            let kind = [io::ErrorKind::Interrupted, io::ErrorKind::TimedOut][self.0 as usize / 2];
+            Err(kind.into())
+        }
+    }
+
+    #[test]
+    fn a_disk_that_cannot_be_read_is_an_error_and_an_interruption_is_none() {
+        let failed = read(Failing(0), (MARK, ITEMS), START..START + 100, |_, _| Ok(()));
+        let Err(ReadError::Io(error)) = failed else { panic!("{failed:?}") };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
 }

@@ -299,3 +299,81 @@ impl Message {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parcel(home: u32, body: Bytes) -> Parcel {
+        Parcel {
+            task: TaskId { home: Pe::new(home), future: 1 },
+            radius: Distance::ONE,
+            supervised: false,
+            version: Version::default(),
+            body,
+        }
+    }
+
+    fn array(bytes: usize) -> Array {
+        Array::from(vec![7; bytes])
+    }
+
+    fn schedule(bodies: Vec<Bytes>) -> Message {
+        let tasks = bodies.into_iter().map(|body| parcel(1, body)).collect();
+        Message::Schedule { serial: 1, tasks }
+    }
+
+    #[test]
+    fn a_long_array_of_a_task_alone_goes_beside_its_message() {
+        let long = || Bytes { few: SmallBytes::default(), many: Some(array(4096)) };
+        let short = || Bytes { few: SmallBytes::default(), many: Some(array(4000)) };
+        let result = |value| Message::Result { future: 1, outcome: Ok(value) };
+        let alone: [fn(Bytes) -> Message; 4] = [
+            |body| schedule(vec![body]),
+            |body| Message::Place(parcel(1, body)),
+            |body| Message::Ask(parcel(1, body)),
+            |value| Message::Result { future: 1, outcome: Ok(value) },
+        ];
+        for message in alone {
+            assert!(message(long()).may_be_overtaken());
+            assert!(message(short()).take_array().is_none());
+            let mut taken = message(long());
+            let array = taken.take_array().expect("it is long");
+            assert!(taken.take_array().is_none());
+            assert!(taken.put_array(array));
+            assert_eq!(taken, message(long()));
+            assert!(!taken.put_array(super::tests::array(1)), "it has one");
+        }
+        let several = || schedule(vec![long(), long()]);
+        assert!(!several().may_be_overtaken() && several().take_array().is_none());
+        assert!(!several().put_array(array(4096)));
+        assert!(!schedule(Vec::new()).may_be_overtaken());
+        assert!(!Message::Shutdown.may_be_overtaken());
+        assert_ne!(result(long()), result(short()));
+    }
+
+    #[test]
+    fn a_message_names_only_pes_that_the_job_has() {
+        let fish = |thief| {
+            let (need, patience) = (Need::Idle, Duration::ZERO);
+            let thief = Pe::new(thief);
+            Message::Fish(Fish { thief, serial: 1, hops_left: 0, need, queued: 0, patience })
+        };
+        let notify = |to| {
+            let (version, to) = (Version::default(), Pe::new(to));
+            Message::Notify { future: 1, version, to }
+        };
+        let tell = |pes| Message::Tell { pes, body: Bytes::default() };
+        let place = |home| Message::Place(parcel(home, Bytes::default()));
+        let schedule = |home| {
+            let tasks = [1, home].map(|home| parcel(home, Bytes::default())).to_vec();
+            Message::Schedule { serial: 1, tasks }
+        };
+        for message in [fish(2), notify(2), tell(0..3), place(2), schedule(2), Message::Farewell] {
+            assert!(message.is_of_a_job_of(3), "{message:?}");
+        }
+        for message in [fish(3), notify(3), tell(0..4), tell(1..1), place(3), schedule(3)] {
+            assert!(!message.is_of_a_job_of(3), "{message:?}");
+        }
+    }
+}

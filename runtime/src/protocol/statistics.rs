@@ -317,8 +317,10 @@ mod tests {
         assert_eq!(histogram.quantile(0.2), Some(nanos(1)));
         assert_eq!(histogram.quantile(0.21), Some(nanos(8)));
         assert_eq!(histogram.quantile(1.0), Some(nanos(last)));
+        histogram.record(Duration::MAX);
+        assert_eq!(histogram.quantile(1.0), Some(nanos(15 << 37)), "the last bucket");
         let mut both = histogram.clone();
         both.merge(&histogram);
-        assert_eq!(both.count(), 20);
+        assert_eq!(both.count(), 22);
     }
 }

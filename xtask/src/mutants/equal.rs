@@ -1,6 +1,8 @@
 //! The mutants that are named as equal: what they do cannot be told from the code as it is, or is
 //! as right. The list holds by what stands in a line, not by its number.
 
+use std::collections::BTreeSet;
+
 use super::catalogue::Catalogue;
 use crate::process::{Failure, Result};
 
@@ -21,7 +23,7 @@ struct Entry<'a> {
 /// The numbers of those that are named.
 ///
 /// # Errors
-/// The list is broken, or names what does not exist any more.
+/// The list is broken, or names what does not exist any more, or not in one line only.
 pub(crate) fn numbers(catalogue: &Catalogue) -> Result<Vec<u32>> {
     numbers_in(LIST, catalogue)
 }
@@ -29,19 +31,23 @@ pub(crate) fn numbers(catalogue: &Catalogue) -> Result<Vec<u32>> {
 fn numbers_in(list: &str, catalogue: &Catalogue) -> Result<Vec<u32>> {
     let mut numbers = Vec::new();
     for entry in entries(list)? {
-        let before = numbers.len();
         let of_file = catalogue.accepted().filter(|(_, file, _)| file.path == entry.path);
         let is_it = of_file.filter(|(_, file, site)| match entry.change {
             WHOLE_FUNCTION => site.signature(&file.text) == entry.line,
             change => site.line(&file.text).1 == entry.line && site.change.to_string() == change,
         });
-        numbers.extend(is_it.map(|(number, ..)| number));
-        if numbers.len() == before {
+        let found: Vec<_> =
+            is_it.map(|(number, file, site)| (number, site.line(&file.text).0)).collect();
+        let lines: BTreeSet<usize> = found.iter().map(|(_, line)| *line).collect();
+        let is_one = lines.len() == 1 || entry.change == WHOLE_FUNCTION && !lines.is_empty();
+        if !is_one {
             let Entry { path, line, change } = entry;
+            let count = lines.len();
             return Err(Failure(format!(
-                "equal.txt names a mutant that does not exist: {path}: `{line}`: {change}"
+                "equal.txt names a mutant of {count} lines: {path}: `{line}`: {change}"
             )));
         }
+        numbers.extend(found.into_iter().map(|(number, _)| number));
     }
     Ok(numbers)
 }
@@ -81,7 +87,8 @@ mod tests {
     fn a_reason_may_be_that_of_a_whole_function() {
         let catalogue = Catalogue::read(crate::process::root()).expect("the tree is whole");
         let entry = "journal/src/positions.rs\n\
-                     pub fn contains(&self, position: u64) -> bool {\nany\n\
+                     pub fn contains(&self, position: u64) -> bool {\n\
+                     any\n\
                      Why: for this test.\n";
         let found = numbers_in(entry, &catalogue).expect("there is such a function");
         let lines = found.iter().filter_map(|number| {

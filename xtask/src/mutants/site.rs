@@ -63,11 +63,11 @@ impl Site {
         let first = text[..start].rfind('\n').map_or(0, |at| at + 1);
         let last = text[end..].find('\n').map_or(text.len(), |at| end + at);
         let mutated = [&text[first..start], &self.mutated, &text[end..last]].concat();
-        let signed = |sign: char, lines: &str| -> String {
+        let signed = |sign: &str, lines: &str| -> String {
             let lines = lines.lines().filter(|line| !line.trim().is_empty());
-            lines.fold(String::new(), |all, line| all + &format!("  {sign} {line}\n"))
+            lines.flat_map(|line| ["  ", sign, " ", line, "\n"]).collect()
         };
-        signed('-', &text[first..last]) + &signed('+', &mutated)
+        signed("-", &text[first..last]) + &signed("+", &mutated)
     }
 
     /// The line that the place begins in: its number from 1, and its text without the spaces

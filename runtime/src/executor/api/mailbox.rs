@@ -336,6 +336,8 @@ impl Context {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::task::Wake;
 
     #[test]
     fn senders_take_turns_and_none_is_queued_twice() {
@@ -355,5 +357,56 @@ mod tests {
         drop(state);
         mail_queue.put(two, 8);
         assert_eq!(mail_queue.state().next_of_any(), Some((two, 8)));
+    }
+
+    /// Counts how often it is woken.
+    #[derive(Default)]
+    struct Woken(AtomicU32);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A queue in which one waits for each of the senders 1 and 2, and another for any.
+    fn awaited() -> (MailQueue<u32>, [Arc<Woken>; 3]) {
+        let (mail_queue, woken) = (MailQueue::new(), <[Arc<Woken>; 3]>::default());
+        let mut state = mail_queue.state();
+        for (sender, by) in [(1, 0), (2, 1)] {
+            let sender = state.from.entry(Pe::new(sender)).or_default();
+            sender.waker = Some(Waker::from(woken[by].clone()));
+        }
+        state.waker = Some(Waker::from(woken[2].clone()));
+        drop(state);
+        (mail_queue, woken)
+    }
+
+    fn counts(woken: &[Arc<Woken>; 3]) -> [u32; 3] {
+        woken.each_ref().map(|one| one.0.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn those_are_woken_that_wait_for_what_has_come() {
+        let (mail_queue, woken) = awaited();
+        mail_queue.put(Pe::new(1), 7);
+        mail_queue.put(Pe::new(1), 8);
+        assert_eq!(counts(&woken), [1, 0, 1]);
+        mail_queue.close();
+        assert_eq!(counts(&woken), [1, 1, 1]);
+        assert!(mail_queue.state().is_closed);
+        let (mail_queue, woken) = awaited();
+        mail_queue.close();
+        assert_eq!(counts(&woken), [1, 1, 1]);
+    }
+
+    #[test]
+    fn a_death_is_told_once() {
+        let (mail_queue, woken) = awaited();
+        [2, 2, 3].into_iter().for_each(|dead| mail_queue.on_death(Pe::new(dead)));
+        assert_eq!(counts(&woken), [0, 1, 1]);
+        let state = mail_queue.state();
+        assert_eq!(state.unreported_deaths, [2, 3].map(Pe::new));
+        assert_eq!(state.dead.len(), 2);
     }
 }

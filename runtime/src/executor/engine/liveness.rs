@@ -295,8 +295,8 @@ mod tests {
     fn a_successor_is_the_root() {
         let liveness = Liveness::new(3);
         assert_eq!((liveness.root(), liveness.successions()), (Pe::ROOT, 0));
-        for n in [2, 1] {
-            liveness.note(FailureEvent::Succession { judge: Pe::new(n) });
+        for judge in [2, 1].map(Pe::new) {
+            liveness.note(FailureEvent::Succession { judge });
         }
         assert_eq!((liveness.root(), liveness.successions()), (Pe::new(1), 2));
     }

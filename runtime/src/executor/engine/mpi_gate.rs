@@ -213,6 +213,7 @@ mod tests {
         gate.clear_moved();
         assert!(!gate.pass(|| Caller::Worker) && gate.is_quiet(), "none is left");
         gate.seal();
+        std::thread::sleep(GIVEN_UP_AFTER);
         assert!(!gate.is_quiet() && !gate.give_up_worker(), "no thread is inside");
     }
 

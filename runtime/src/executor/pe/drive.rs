@@ -286,3 +286,16 @@ fn report(pe: &Processor, worker: usize, activity: &Activity, waited: Duration) 
         waited.as_secs()
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_are_called_by_their_functions() {
+        assert_eq!(called(MAIN_TASK), "the main task");
+        assert_eq!(called("a::b"), "the task a::b");
+        assert_eq!(called("a::b::{{closure}}"), "the task a::b");
+        assert_eq!(called("a::b::{{closure}}::{{closure}}"), "the task of a closure in a::b");
+    }
+}

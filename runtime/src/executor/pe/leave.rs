@@ -74,3 +74,38 @@ impl Drop for Parting {
         self.liveness.take().into_iter().for_each(|liveness| liveness.end(false));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detector::FailureEvent;
+
+    fn parting(events: Vec<FailureEvent>) -> Parting {
+        let liveness = Liveness::new(3);
+        events.into_iter().for_each(|event| _ = liveness.note(event));
+        Parting { leave: Leave::Orderly, liveness: Some(Arc::new(liveness)) }
+    }
+
+    #[test]
+    fn a_pe_that_leaves_says_what_it_has_heard_of_the_others() {
+        let dead = |pes: &[u32]| FailureEvent::Dead(pes.iter().copied().map(Pe::new).collect());
+        let said = |parting: &Parting| {
+            (parting.are_others_there(), parting.root().number(), parting.is_alone())
+        };
+        assert_eq!(said(&Parting { leave: Leave::Orderly, liveness: None }), (true, 0, true));
+        assert_eq!(said(&parting(vec![])), (true, 0, false));
+        let succession = FailureEvent::Succession { judge: Pe::new(1) };
+        assert_eq!(said(&parting(vec![dead(&[0]), succession])), (false, 1, false));
+        assert_eq!(said(&parting(vec![dead(&[0, 1])])), (false, 0, true));
+    }
+
+    #[test]
+    fn it_stays_for_a_while_after_a_death_only() {
+        let while_ms = Duration::from_millis(50);
+        let dead = parting(vec![FailureEvent::Dead(vec![Pe::new(1)])]);
+        dead.stay_after_deaths(while_ms);
+        let heard = dead.liveness.as_ref().and_then(|liveness| liveness.last_death());
+        assert!(heard.expect("of one").elapsed() >= while_ms);
+        parting(vec![]).stay_after_deaths(Duration::MAX);
+    }
+}

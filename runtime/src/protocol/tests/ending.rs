@@ -179,3 +179,14 @@ fn deaths_that_are_heard_of_together_cost_one_new_shutdown_for_each_child() {
     world.mark_all_dead(0, &[3, 1]);
     assert_eq!(world.flying.len(), 2, "known already");
 }
+
+#[test]
+fn after_a_death_a_pe_leaves_without_taking_leave() {
+    let mut world = World::new(Topology::flat(3), &settings(), 1);
+    world.handle(2, 0, Message::Shutdown);
+    world.mark_dead(2, 1);
+    world.flying.clear();
+    world.take_leave(2);
+    assert_eq!(world.phases()[2], Phase::Released);
+    assert!(world.flying.is_empty(), "{:?}", world.flying);
+}

@@ -157,3 +157,35 @@ fn a_placed_task_and_a_result_reach_the_host() {
     world.handle(0, 1, Message::Result { future: task.future, outcome: outcome.clone() });
     assert_eq!(world.seats[0].filled, [(task.future, outcome)]);
 }
+
+/// The limit of a SCHEDULE, and one byte less.
+#[test]
+fn tasks_that_just_fit_go_together() {
+    for (missing, schedules) in [(0, 1), (1, 2)] {
+        let mut world = World::new(eight(), &settings(), 1);
+        world.spawn(0, Distance::ONE, 100);
+        let bytes = world.run_one(0).map(|parcel| parcel.bytes()).expect("it waits");
+        let schedule_bytes_max = 2 * bytes - missing;
+        let settings = FishingSettings { schedule_bytes_max, ..settings() };
+        let mut world = World::new(eight(), &settings, 1);
+        world.spawn_many(4, 0, Distance::ONE, 100);
+        world.handle(0, 1, fish(1, true, 0));
+        let tasks = world.flying.iter().map(|letter| match &letter.message {
+            Message::Schedule { tasks, .. } => tasks.len(),
+            other => panic!("{other:?}"),
+        });
+        let tasks: Vec<usize> = tasks.collect();
+        assert_eq!((tasks.len(), tasks.iter().sum::<usize>()), (schedules, 2), "{tasks:?}");
+    }
+}
+
+/// The parts behind it are parts of parts.
+#[test]
+fn of_a_problem_that_is_divided_the_thief_gets_one_part() {
+    for (has_forks, count) in [(false, 4), (true, 1)] {
+        let mut world = World::new(eight(), &settings(), 1);
+        world.seats[0].has_forks = has_forks;
+        world.spawn_many(8, 0, Distance::ONE, 0);
+        assert_eq!(given(&mut world, 0, fish(1, true, 0)).len(), count);
+    }
+}

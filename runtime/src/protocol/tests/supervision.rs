@@ -86,6 +86,7 @@ fn an_unsupervised_task_that_may_be_lost_ends_with_an_error() {
     steal(&mut world, 0, 2);
     world.mark_dead(0, 1);
     assert_eq!(world.seats[0].filled, [(lost.future, Err(TaskError::Lost { pe: pe(1) }))]);
+    assert_eq!(world.nodes[0].statistics().lost, 1);
     world.mark_dead(0, 3);
     assert_eq!(world.seats[0].filled.len(), 1, "{kept:?} is on PE 2");
 }
@@ -153,12 +154,18 @@ fn outdated_news_is_not_believed() {
     world.handle(0, 2, ack.clone());
     // Overtaken: it would put the task back on its way from PE 1.
     world.handle(0, 1, notify);
+    // Nor is other news of the same age.
+    world.handle(0, 1, ack.clone());
     world.mark_dead(0, 1);
     assert!(stolen(&mut world, 0, 3, Need::Idle).is_empty());
     // News of a copy that does not count any more.
     world.mark_dead(0, 2);
     assert_eq!(stolen(&mut world, 0, 3, Need::Idle)[0].version, version(1, 1));
     world.handle(0, 3, Message::Ack { future: task.future, version: version(0, 9) });
+    // Nor does it make the task lost again, though it names a dead PE.
+    let old = Message::Notify { future: task.future, version: version(0, 9), to: pe(2) };
+    world.handle(0, 3, old);
+    assert_eq!(world.nodes[0].statistics().replicas, 1);
     world.mark_dead(0, 3);
     assert_eq!(world.nodes[0].statistics().replicas, 2, "the second was lost with PE 3");
 }

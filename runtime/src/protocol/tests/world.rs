@@ -32,6 +32,8 @@ pub(super) struct Seat {
     pub(super) failures: Vec<(Pe, String)>,
     pub(super) shut_down: u32,
     spawned: u64,
+    /// Whether its tasks are forks.
+    pub(super) has_forks: bool,
 }
 
 impl Seat {
@@ -63,6 +65,9 @@ impl Host for Seat {
     }
     fn take(&mut self, at_least: Distance) -> Option<Parcel> {
         self.pool.select_remote(self.radii.shelf(at_least))
+    }
+    fn took_fork(&self) -> bool {
+        self.has_forks
     }
     fn accept(&mut self, parcel: Parcel) {
         self.put(parcel);
@@ -150,6 +155,7 @@ impl World {
             failures: Vec::new(),
             shut_down: 0,
             spawned: 0,
+            has_forks: false,
         };
         World {
             nodes: (0..topology.pes())

@@ -4,6 +4,7 @@ use super::alone;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::thread;
 use ultramarine_runtime::executor::Context;
+use ultramarine_testkit::eventually;
 use ultramarine_topology::Distance;
 
 #[test]
@@ -34,5 +35,50 @@ fn what_a_foreign_thread_forks_and_leaves_is_run_once() {
         }
         assert_eq!(cx.spawn(Distance::ONE, task, 7).await, Ok(7));
         assert_eq!(RUN.load(SeqCst), 3 + 1);
+    });
+}
+
+/// Another worker has taken it; it is taken back before and after it has ended.
+#[test]
+fn the_result_of_a_fork_that_has_been_run_is_not_lost() {
+    static BEGUN: AtomicU32 = AtomicU32::new(0);
+    static MAY_END: AtomicU32 = AtomicU32::new(0);
+    static ENDED: AtomicU32 = AtomicU32::new(0);
+    alone(2, async |cx| {
+        let task = async |_: Context, n: u32| {
+            BEGUN.fetch_add(1, SeqCst);
+            while MAY_END.load(SeqCst) < n {
+                thread::yield_now();
+            }
+            ENDED.fetch_add(1, SeqCst);
+            n
+        };
+        for n in 1..=2 {
+            let fork = cx.fork(Distance::ONE, task, n);
+            eventually("another worker takes it", || BEGUN.load(SeqCst) == n);
+            let end = || {
+                MAY_END.store(n, SeqCst);
+                eventually("it ends", || ENDED.load(SeqCst) == n);
+            };
+            if n == 1 {
+                end();
+            }
+            let Err(future) = fork.take_back() else { panic!("it has begun") };
+            if n == 2 {
+                end();
+            }
+            assert_eq!(future.await, Ok(n));
+        }
+    });
+}
+
+#[test]
+fn a_fork_that_is_dropped_is_not_run() {
+    static RUN: AtomicU32 = AtomicU32::new(0);
+    alone(1, async |cx| {
+        let task = async |_: Context, n: u32| RUN.fetch_add(n, SeqCst);
+        drop(cx.fork(Distance::ONE, task, 1));
+        cx.spawn(Distance::ONE, task, 10).await.expect("it ends");
+        assert_eq!(RUN.load(SeqCst), 10);
     });
 }

@@ -70,3 +70,14 @@ fn who_yields_is_woken_at_once_and_goes_on_the_next_time() {
         assert!(poll().is_ready());
     });
 }
+
+#[test]
+fn a_value_in_a_mailbox_wakes_the_one_that_asked_last() {
+    alone(2, async |cx: Context| {
+        let (key, me) = (cx.new_key(), cx.pe());
+        let mail = cx.mailbox::<u32>(key);
+        moves(mail.receive(me), |_| mail.send(me, 7).expect("it may be sent"));
+        moves(mail.receive_any(), |_| mail.send(me, 8).expect("it may be sent"));
+        moves(mail.receive(me), |_| cx.forget(key));
+    });
+}

@@ -283,6 +283,8 @@ fn a_judge_in_office_needs_half_of_the_votes() {
         root.lose(pes - 1);
         root.hear(1, votes(Term::FIRST, 1, votes_of_others));
         assert_eq!(is_confirmed(&root), is_enough, "{votes_of_others} + 1 of {pes}");
+        let evidence = root.0.dead.evidence(pe(pes - 1));
+        assert_eq!(evidence == Evidence::Confirmed, is_enough, "{evidence:?}");
     }
 }
 
@@ -311,6 +313,55 @@ fn votes_count_only_for_a_list_that_was_told() {
     assert_eq!(root.lose(1), [], "it waits for more");
     assert!(root.0.has_to_announce());
     assert_eq!((root.0.list.len(), root.0.heading().confirmed), (2, 1));
+    root.0.ask_end(ZERO, &mut |_, _| {});
+    assert!(!is_confirmed(&root) && !root.0.is_end_agreed());
     root.announce();
-    assert!(is_confirmed(&root));
+    assert!(is_confirmed(&root) && root.0.is_end_agreed());
+}
+
+#[test]
+fn a_candidate_that_hears_a_greater_one_call_later_calls_again_and_does_nothing_else() {
+    let mut one = played(1, 6);
+    one.lose(0);
+    let sent = one.hear(2, call(term(2, 2), &[0]));
+    assert_eq!(one.0.heading().term, term(2, 1));
+    let is_own = |notice: &Notice| match notice {
+        Notice::Bulletin { of, .. } => of.term == term(2, 1),
+        _ => false,
+    };
+    assert!(sent.len() > 1 && sent.iter().all(|(_, notice)| is_own(notice)), "{sent:?}");
+}
+
+/// It was the judge of those that have it in their lists.
+#[test]
+fn a_death_that_a_judge_had_declared_is_believed_at_once() {
+    let mut root = played(0, 6);
+    let declared = Claim::Declared(Evidence::Witnessed);
+    let sent = root.hear(2, Notice::Accuse { pe: pe(4), claim: declared });
+    assert_eq!(root.dead(), [4]);
+    let is_list = |(_, notice): &(u32, Notice)| matches!(notice, Notice::Bulletin { .. });
+    assert!(!sent.is_empty() && sent.iter().all(is_list), "{sent:?}");
+}
+
+#[test]
+fn a_judge_that_takes_office_accuses_none_before_others() {
+    let mut one = played(1, 4);
+    one.suspect(ZERO, 3);
+    one.lose(0);
+    one.hear(2, votes(term(1, 1), 1, 2));
+    assert!(one.0.heading().in_office);
+    let (sent, _) = one.tick(PATIENCE);
+    let is_accusation = |(_, notice): &(u32, Notice)| matches!(notice, Notice::Accuse { .. });
+    assert!(!sent.iter().any(is_accusation), "{sent:?}");
+}
+
+/// With better evidence it needs fewer votes.
+#[test]
+fn a_candidate_that_sees_the_end_of_a_silent_pe_calls_again() {
+    for (loss, round) in [(Loss::Silent, 1), (Loss::Witnessed, 2)] {
+        let mut one = played(1, 6);
+        one.lose(0);
+        one.0.lose(ZERO, pe(0), loss, &mut |_, _| {});
+        assert_eq!(one.0.heading().term, term(round, 1), "{loss:?}");
+    }
 }

@@ -384,3 +384,26 @@ fn where_memory_is_short_what_is_cheap_to_get_again_goes_first() {
         assert_eq!(there, [is_own_kept, !is_own_kept], "a copy is worth some 10 us");
     }
 }
+
+#[test]
+fn a_node_that_was_skipped_uses_its_inputs_no_more_than_before() {
+    let mut pool = pool_of(vec![vec![], vec![0]], vec![0; 2], 1);
+    pool.want(node(1));
+    pool.computed(node(0), weighed(1));
+    let uses = |pool: &Pool<Drawn>| pool.known(node(0)).map(|state| state.uses);
+    assert_eq!((pushed_and_begun(&mut pool).1, uses(&pool)), (vec![0, 1], Some(1)));
+    pool.skipped(node(1));
+    assert_eq!((pushed_and_begun(&mut pool).1, uses(&pool)), (vec![1], Some(1)));
+    pool.computed(node(1), weighed(1));
+    assert!(pool.result(node(0)).is_none(), "nothing needs it");
+}
+
+#[test]
+fn what_is_wanted_is_held_until_the_run_is_over() {
+    let (inputs, owners, wanted) = (vec![Vec::new(); 3], vec![0; 3], vec![node(0)]);
+    let graph = Drawn { inputs, owners, pes: 1, wanted, may_move: true, drops_used: false };
+    let mut pool = World::with_memory(graph, 1, 1).pools.swap_remove(0).expect("it lives");
+    (0..3).for_each(|index| pool.computed(node(index), weighed(1)));
+    let there = [0, 1, 2].map(|index| pool.result(node(index)).is_some());
+    assert_eq!(there, [true, false, false]);
+}

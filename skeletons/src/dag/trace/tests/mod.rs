@@ -153,3 +153,17 @@ fn threads_are_numbered_as_they_compute_their_first_nodes() {
     assert_eq!(found, [(0, 1), (0, 0)]);
     assert_eq!(notes.page(3).spans.len(), 0);
 }
+
+#[test]
+fn the_short_name_of_a_function_is_the_last_part_of_its_path() {
+    for (name, short) in [
+        ("a::b", "b"),
+        ("a::b::{{closure}}::{{closure}}", "b"),
+        ("a::b<c::d<e>>", "b"),
+        ("a::b<fn(c) -> d::e>", "b"),
+        ("<a::b as c::d<e>>::f", "f"),
+        ("<a::b>", "<a::b>"),
+    ] {
+        assert_eq!(picture::short(name), short, "{name}");
+    }
+}
