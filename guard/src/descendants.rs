@@ -7,11 +7,13 @@
 //! - A child that has died, or has left a job that goes on, or that a user has ended: all are
 //!   killed. Another process may run the same task again, with the same programs.
 //! - A child that has ended in order may have started something that is to stay, and the launcher
-//!   waits for that, if it writes to the same output. Only copies of the child are killed, which a
+//!   waits for that, if it writes to the same output. Only copies of the child are killed (of the
+//!   same program), which a
 //!   task has made by `fork` and has left behind: they wait for threads that they do not have.
 
 use super::sys;
 use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -56,12 +58,23 @@ fn own() -> Vec<Own> {
     all.filter_map(|entry| Own::read(&stat(entry.ok()?)?, parent)).collect()
 }
 
+/// Whether a process runs the program of this guard, which is also its child's. (One that has put
+/// itself into the background has forked last as well.)
+fn is_this_program(process: i32) -> bool {
+    let file = |process: &str| {
+        let file = std::fs::metadata(format!("/proc/{process}/exe")).ok()?;
+        Some((file.dev(), file.ino()))
+    };
+    let own = file("self");
+    own.is_some() && file(&process.to_string()) == own
+}
+
 /// Kills what the child has left, which has ended itself. Returns how many processes that were.
 pub(super) fn kill(which: Which) -> usize {
     let (mut killed, start) = (HashSet::new(), Instant::now());
     while start.elapsed() < PATIENCE {
         let mut left = own();
-        left.retain(|own| which == Which::All || own.is_copy);
+        left.retain(|own| which == Which::All || own.is_copy && is_this_program(own.process));
         if left.is_empty() {
             break;
         }

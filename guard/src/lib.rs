@@ -23,8 +23,9 @@
 //! }
 //! let launched = launched(variables::text).expect("a launcher has started this process");
 //! let deadline = Duration::from_mins(1);
-//! let mut child = ultramarine_guard::install(launched, true, deadline, library_version, |_, _|
-//! ()); // MPI starts here, and the processes become a job.
+//! let testify: ultramarine_guard::Testify = |_, _| {};
+//! let mut child = ultramarine_guard::install(launched, true, deadline, library_version, testify);
+//! // MPI starts here, and the processes become a job.
 //! child.joined(Duration::from_secs(30), &[], None);
 //! run_the_job();
 //! // Either MPI is finalised together with all others, and then `child.finalised()`; or:
@@ -88,6 +89,7 @@ use self::mark::{BEGIN, MARK, Mark};
 use self::segments::Segment;
 use self::startup::Startup;
 use self::sys::Fork;
+use std::fmt;
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::MetadataExt as _;
@@ -119,13 +121,18 @@ type LibraryVersion = fn() -> String;
 pub type Testify = fn(&TcpListener, &str);
 
 /// What the guard needs to say that its child is gone.
-#[derive(Debug)]
 pub struct Testimony {
     /// A second descriptor of the socket on which the child is called. The guard keeps it open when
     /// the child ends amid the job.
     pub listener: TcpListener,
     /// What [`Testify`] gets, in one line. Nobody else sees it.
     pub words: String,
+}
+
+impl fmt::Debug for Testimony {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Testimony").field("listener", &self.listener).finish_non_exhaustive()
+    }
 }
 
 /// Puts a guard between the launcher and this process, if one `is_wanted` and of use; comes back in
@@ -191,7 +198,9 @@ impl GuardedChild {
         let began = SystemTime::now();
         if let Some(channel) = &guard {
             // Before MPI ends all processes with pages of its own words, and the guards with them.
-            shared_memory::shortage().iter().for_each(|shortage| watch::log(shortage));
+            if !shared_memory::finds_out_itself() {
+                shared_memory::shortage().iter().for_each(|shortage| watch::log(shortage));
+            }
             // A guard that is no more is killing this process.
             let _ = status_channel::starts(channel, began, start_deadline);
         }
@@ -261,6 +270,11 @@ impl GuardedChild {
         reason.filter(|_| self.is_guarded() && shared_memory::is_left_out())
     }
 
+    /// Whether MPI does without shared memory, by whose choice ever.
+    pub fn goes_without_shared_memory(&self) -> bool {
+        shared_memory::is_left_out()
+    }
+
     /// This process is about to end the whole job through MPI.
     pub fn aborts(&self) {
         AMID_JOB.store(0, Ordering::SeqCst);
@@ -271,9 +285,11 @@ impl GuardedChild {
 
     /// This process leaves a job that goes on without it: what it has started is not wanted,
     /// either.
-    pub fn gives_up(&self) {
+    ///
+    /// If it cannot reach the others any more, it `is_as_dead` to them, and the guard says so.
+    pub fn gives_up(&self, is_as_dead: bool) {
         if let Some(channel) = &self.guard {
-            let _ = status_channel::gives_up(channel);
+            let _ = status_channel::gives_up(channel, is_as_dead);
         }
     }
 

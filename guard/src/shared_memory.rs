@@ -6,13 +6,15 @@
 //! host it talks over TCP, as between hosts. Open MPI finds out by itself.
 
 use super::lineage::Lineage;
-use std::io::ErrorKind;
-use ultramarine_environment::launcher::{Launched, UCX_TLS, processes_here};
+use ultramarine_environment::launcher::{Launched, OMPI_COMM_WORLD_SIZE, UCX_TLS, processes_here};
 use ultramarine_environment::shared_memory::{BYTES_EACH, FOLDER, SharedMemory};
 use ultramarine_environment::variables;
 
 /// UCX's setting, and its value that leaves shared memory out.
 pub(super) const WITHOUT: (&str, &str) = (UCX_TLS, "^shm");
+
+/// What stands for shared memory in it, among other things.
+const SHARED: [&str; 9] = ["all", "shm", "sm", "mm", "posix", "sysv", "xpmem", "cma", "knem"];
 
 /// Where the system says which user namespace this process is in: the first has this map.
 const USER_MAP: &str = "/proc/self/uid_map";
@@ -20,6 +22,9 @@ const FIRST_USER_MAP: [&str; 3] = ["0", "0", "4294967295"];
 
 /// Why MPI has to do without, if so, in words.
 pub(super) fn lacks(launched: Launched) -> Option<String> {
+    if finds_out_itself() {
+        return None;
+    }
     let processes = processes_here(launched, variables::text);
     match SharedMemory::of_this_host() {
         Ok(space) if space.is_short_for(processes) => Some(format!(
@@ -42,16 +47,31 @@ fn is_apart(lineage: &Lineage) -> bool {
     if map.is_empty() || own.is_none() || map.split_whitespace().eq(FIRST_USER_MAP) {
         return false;
     }
-    match std::fs::read_link(format!("/proc/{}/ns/user", lineage.launcher())) {
-        Ok(launchers) => Some(launchers) != own,
-        // In the same one it could be looked at, if it can be seen at all.
-        Err(error) => error.kind() == ErrorKind::PermissionDenied,
+    // In the same one it could be seen, and looked at.
+    std::fs::read_link(format!("/proc/{}/ns/user", lineage.launcher())).ok() != own
+}
+
+/// Whether MPI has to do without in this process, by whose choice ever.
+pub(super) fn is_left_out() -> bool {
+    std::env::var(WITHOUT.0).is_ok_and(|value| leaves_out(&value))
+}
+
+/// Whether this value of UCX's setting leaves shared memory out: a list of what to use, or behind
+/// `^` of what not to use.
+fn leaves_out(value: &str) -> bool {
+    let value = value.trim();
+    let (is_negated, list) = value.strip_prefix('^').map_or((false, value), |list| (true, list));
+    let mut names = list.split(',').map(str::trim);
+    if is_negated {
+        names.any(|name| ["shm", "sm", "mm", "posix"].contains(&name))
+    } else {
+        !names.any(|name| SHARED.contains(&name))
     }
 }
 
-/// Whether MPI has to do without in this process.
-pub(super) fn is_left_out() -> bool {
-    std::env::var(WITHOUT.0).is_ok_and(|value| value == WITHOUT.1)
+/// Whether the MPI of this process finds out by itself, as Open MPI does.
+pub(super) fn finds_out_itself() -> bool {
+    std::env::var_os(OMPI_COMM_WORLD_SIZE).is_some()
 }
 
 /// What to say before MPI starts where others have left no room for it, if so.
@@ -74,6 +94,16 @@ pub(super) fn shortage() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_leaves_shared_memory_out_is_read_from_ucxs_setting() {
+        for value in ["^shm", "tcp,self", "self, tcp", "^posix,cma", "rc,ud,self"] {
+            assert!(leaves_out(value), "{value}");
+        }
+        for value in ["all", "shm,tcp,self", "^tcp", "sm,self", "posix"] {
+            assert!(!leaves_out(value), "{value}");
+        }
+    }
 
     #[test]
     fn this_process_is_with_its_parent() {

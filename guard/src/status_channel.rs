@@ -34,6 +34,8 @@ pub(super) struct ChildStatus {
     pub(super) image: Option<Image>,
     /// It leaves a job that goes on.
     pub(super) has_given_up: bool,
+    /// To the others it is as one that has died.
+    pub(super) is_as_dead: bool,
     /// How its part of the job ends, once it does.
     pub(super) ending: Option<Ending>,
     /// The first interrupt does not end it: a second one is to.
@@ -70,6 +72,7 @@ const JOINED: &str = "joined";
 const STALLED_AFTER: &str = "stalled_after_ms ";
 const VITAL: &str = "vital ";
 const GIVES_UP: &str = "gives up";
+const AS_DEAD: &str = "as dead";
 const IMAGE: &str = "image ";
 const LEAVES: &str = "leaves";
 const FINALISED: &str = "finalised";
@@ -126,8 +129,9 @@ pub(super) fn job_is_over(channel: &UnixStream, is_vital: bool) -> io::Result<()
 }
 
 /// Says that the child leaves a job that goes on.
-pub(super) fn gives_up(channel: &UnixStream) -> io::Result<()> {
-    say(channel, GIVES_UP)
+pub(super) fn gives_up(channel: &UnixStream, is_as_dead: bool) -> io::Result<()> {
+    say(channel, GIVES_UP)?;
+    if is_as_dead { say(channel, AS_DEAD) } else { Ok(()) }
 }
 
 /// Says that the child is about to leave without finalising MPI.
@@ -208,6 +212,7 @@ impl ChildStatus {
             self.joined |= line == JOINED;
             self.image = number(IMAGE).map(Image).or(self.image);
             self.has_given_up |= line == GIVES_UP;
+            self.is_as_dead |= line == AS_DEAD;
             let ending = match line {
                 LEAVES => Some(Ending::Leaves),
                 FINALISED => Some(Ending::Finalised),
@@ -234,7 +239,7 @@ impl ChildStatus {
                 self.testimony = Some(Testimony { listener, words });
             }
         }
-        if self.ending.is_some() {
+        if self.ending.is_some() && !self.is_as_dead {
             // It closes its listener itself, in order.
             self.testimony = None;
         }

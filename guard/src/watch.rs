@@ -39,7 +39,15 @@ const RUMOUR_MS: u32 = 100;
 /// How long a child has to end in order when the launcher has gone, before it is killed.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// The most signals that a guard considers then, so that no timer keeps it for ever.
+/// How long a guard stays to say that its child is gone: a testimony ends by itself before that.
+const TESTIMONY_ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+/// The same where the launcher has to hear soon that the job has failed. Not every launcher ends
+/// the other processes then, and they would wait for a root that is gone.
+const PASSED_ON_WITHIN: Duration = Duration::from_millis(500);
+
+/// The most signals that a guard considers within [`RUMOUR_MS`], so that no timer keeps it for
+/// ever.
 const RUMOURS_MAX: usize = 64;
 
 /// Watches over the child, one of the launcher's processes, and ends as it does.
@@ -65,7 +73,7 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
     let process = format!("rank {rank} on {}", uname().nodename().to_string_lossy());
     status.hear(channel);
     let may_have_died = matches!(end, ChildExit::Signal(_)) || status.is_amid_job();
-    let testimony = status.testimony.take().filter(|_| may_have_died);
+    let testimony = status.testimony.take().filter(|_| may_have_died || status.is_as_dead);
     // Beside all that follows: others wait for it.
     let testimony = testimony.and_then(|Testimony { listener, words }| {
         let thread = thread::Builder::new().name("testimony".to_owned());
@@ -103,12 +111,14 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
     match (judge(end, &status, is_vital, &meant), end) {
         (Reaction::PassOn, ChildExit::Code(code)) if status.is_amid_job() => {
             log(&format!("{}: the job ends", called_exit(code)));
+            wait_for(testimony, PASSED_ON_WITHIN);
             // The job has not succeeded, whatever the code.
             sys::exit(code.max(1))
         }
         (Reaction::PassOn, ChildExit::Code(code)) => sys::exit(code),
         (Reaction::PassOn, ChildExit::Signal(signal)) => {
             log_the_end_by(signal);
+            wait_for(testimony, PASSED_ON_WITHIN);
             sys::end_by(signal)
         }
         (Reaction::TakeLeave { code }, _) => {
@@ -116,6 +126,7 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
                 log_the_end_by(signal);
             }
             take_leave(rank, status);
+            wait_for(testimony, TESTIMONY_ENDS_WITHIN);
             sys::exit(code)
         }
         (Reaction::Tolerate, _) => {
@@ -125,9 +136,18 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
                 ChildExit::Signal(signal) => format!("{process} was killed by {}", by(signal)),
             };
             log(&format!("{what}; the job goes on without it"));
-            let _ = testimony.map(JoinHandle::join);
+            wait_for(testimony, TESTIMONY_ENDS_WITHIN);
             sys::exit(0)
         }
+    }
+}
+
+/// Lets others hear that the child is gone, for so long at most.
+fn wait_for(testimony: Option<JoinHandle<()>>, within: Duration) {
+    let start = Instant::now();
+    while testimony.as_ref().is_some_and(|thread| !thread.is_finished()) && start.elapsed() < within
+    {
+        thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -200,7 +220,8 @@ impl Watch {
             log(&format!("rank {rank} has been stopped for {} s: it is killed", stopped.as_secs()));
         }
         let is_replaced = |image: Image| image.is_replaced(self.child as u32);
-        if self.status.image.is_some_and(is_replaced) && !self.given_up {
+        let is_amid_job = self.status.is_amid_job();
+        if is_amid_job && self.status.image.is_some_and(is_replaced) && !self.given_up {
             self.given_up = true;
             sys::send(self.child, libc::SIGKILL);
             log(&format!("rank {rank} has become another program (exec): it is killed"));

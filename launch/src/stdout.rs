@@ -1,6 +1,7 @@
 //! What a program has printed, at the end of its job.
 
 use crate::error::{Error, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Write as _};
 use std::sync::mpsc;
 use std::thread;
@@ -26,7 +27,11 @@ pub(crate) fn flush() -> Result<()> {
     let Ok(thread) = thread::Builder::new().name("stdout".to_owned()).spawn(flush) else {
         return io::stdout().flush().map_err(Error::Output);
     };
-    if hears.recv_timeout(FREE_WITHIN).is_err() {
+    // While its reader is slow, a thread may only be waiting for it.
+    while hears.recv_timeout(FREE_WITHIN).is_err() {
+        if !is_writable() {
+            continue;
+        }
         tracing::warn!(
             "a task or a thread that goes on after the job holds standard output: a line that it \
              has begun may be lost"
@@ -36,4 +41,11 @@ pub(crate) fn flush() -> Result<()> {
     let written = hears.recv().unwrap_or(Ok(()));
     let _ = thread.join();
     written.map_err(Error::Output)
+}
+
+/// Whether standard output takes something now.
+fn is_writable() -> bool {
+    let stdout = rustix::stdio::stdout();
+    let mut is_ready = [PollFd::new(&stdout, PollFlags::OUT)];
+    poll(&mut is_ready, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }

@@ -108,7 +108,7 @@ pub(crate) fn run(
     let _death_timer = dies_after.map(|after| DeathTimer::start(job.me, after)).transpose()?;
     let me = job.me;
     let shutdown = (me != Pe::ROOT).then(request::leave_to_the_root);
-    let is_safe = is_on_one_host(&job.topology) && shared_memory.is_none();
+    let is_safe = is_on_one_host(&job.topology) && !child.goes_without_shared_memory();
     let finalises = is_safe || !child.is_guarded();
     let asked = shutdown.clone();
     let (outcome, parting) = main.take_part(job, move |root| match &asked {
@@ -117,6 +117,7 @@ pub(crate) fn run(
         Some(asked) if root == me => asked.is_ours_now(),
         _ => true,
     });
+    let is_as_dead = matches!(&outcome, Err(error) if error.is_of_own_lane());
     let is_replaced = match &outcome {
         // The others have outvoted it.
         Err(JobError::Expelled { .. }) => true,
@@ -154,7 +155,7 @@ pub(crate) fn run(
     }
     tracing::info!("{me} ends without finalising MPI");
     if result.is_err() {
-        child.gives_up();
+        child.gives_up(is_as_dead);
     }
     child.leaves();
     mpi.abandon();

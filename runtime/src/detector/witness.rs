@@ -13,7 +13,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// How long a caller has to say its HELLO.
 const HELLO_WITHIN: Duration = Duration::from_millis(500);
 
-/// The most calls in their handshake at a time; for one more, the oldest is closed.
+/// The most calls in their handshake at a time. The system keeps some more waiting.
 const CALLS_MAX: usize = 256;
 
 /// What another process of a PE's host has to know to be a witness of the PE's end.
@@ -69,11 +69,11 @@ impl Witness {
         }
         while begun.elapsed() < within && answered_at.is_none_or(|at: Instant| at.elapsed() < quiet)
         {
-            while let Ok((stream, _)) = listener.accept() {
+            while calls.len() < CALLS_MAX
+                && let Ok((stream, _)) = listener.accept()
+            {
                 calls.extend(Call::begin(stream));
             }
-            let excess = calls.len().saturating_sub(CALLS_MAX);
-            calls.drain(..excess);
             calls.retain_mut(|call| match call.is_heard() {
                 Ok(true) => {
                     if self.testify(call).is_ok() {

@@ -120,11 +120,12 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
             let completed = async move {
                 let mut result = task.await??;
                 search_type.end(knowledge, &mut result);
+                // It prunes those that are left, and who waits hears of it.
+                search_type.learn(knowledge, &result);
                 Ok::<_, TaskError>(result)
             };
             (positions, completed)
         });
-        // What is the best is kept by the home PE before a task returns with it.
         let workers = (cx.pes() as usize).saturating_mul(cx.threads());
         let at_once = if K::PREFERS_FIRST { workers } else { usize::MAX };
         let results = beside(Box::pin(kept.complete(tasks, at_once)), hearing, |_| {}).await?;

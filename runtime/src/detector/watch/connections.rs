@@ -178,23 +178,27 @@ impl Watch {
         let is_dead = self.membership.is_dead(pe);
         let Some(peer) = self.peers.get_mut(pe) else { return };
         let status = self.membership.status();
+        // A frame that is on its way to an open connection may say more.
+        let is_witnessed = why == CloseReason::Gone && !peer.has_open();
+        let is_refused = why == CloseReason::Refused && peer.connections.is_empty();
         match why {
-            CloseReason::Gone | CloseReason::Refused if peer.connections.is_empty() => {
-                peer.needs_no_goodbye = true;
+            _ if is_witnessed || is_refused => {
                 let is_news = !peer.seems_gone() && !is_dead;
                 peer.contact.is_refused = true;
-                peer.contact.is_gone |= why == CloseReason::Gone;
-                if self.leaving_until.is_none() {
-                    match status {
-                        MembershipStatus::Member if !is_dead => {
-                            return self.assess_pe(now, pe, effects);
-                        }
-                        // Then it matters no more who is the root.
-                        MembershipStatus::Over { .. } if is_news => {
-                            effects.push_back(Effect::Report(FailureEvent::Dead(vec![pe])));
-                        }
-                        _ => {}
+                peer.contact.is_gone |= is_witnessed;
+                peer.needs_no_goodbye |= is_witnessed;
+                match status {
+                    // It may yet be told goodbye.
+                    _ if self.leaving_until.is_some() && !is_witnessed => return,
+                    _ if self.leaving_until.is_some() => {}
+                    MembershipStatus::Member if !is_dead => {
+                        return self.assess_pe(now, pe, effects);
                     }
+                    // Then it matters no more who is the root.
+                    MembershipStatus::Over { .. } if is_news => {
+                        effects.push_back(Effect::Report(FailureEvent::Dead(vec![pe])));
+                    }
+                    _ => {}
                 }
                 peer.purpose = ConnectionPurpose::None;
                 peer.outbox.clear();
