@@ -64,6 +64,26 @@ fn what_a_process_has_started_ends_with_it() {
     assert!(ended.err.contains("processes that still ran: they are killed"), "{}", ended.err);
 }
 
+#[test]
+fn a_process_may_become_another_program_once_the_job_is_over() {
+    let Some(ended) = launched("become_another_program_at_the_end") else { return };
+    ended.is_well();
+    assert_eq!(ended.out.matches("another program goes on").count(), 3, "{}", ended.out);
+}
+
+#[test]
+fn what_is_to_stay_stays_after_an_orderly_end() {
+    let name = "leave_one_in_the_background";
+    let mark = mark(name);
+    let ended = launched_with(3, program!(name), "tcp", &[(MARK, OsStr::new(&mark))]);
+    let Some(ended) = ended.map(Ended::from) else { return };
+    ended.is_well();
+    let left = marked(MARK, &mark);
+    left.iter().for_each(|process| ultramarine_testkit::kill(*process));
+    // A shell that has forked last, and what it waits for.
+    assert_eq!(left.len(), 2, "{}", ended.err);
+}
+
 /// The programs, as tests that are run as jobs only.
 mod programs {
     use super::*;
@@ -137,6 +157,33 @@ mod programs {
             };
             let lost = cx.spawn_at(Pe::new(1), exec, ()).await;
             assert!(matches!(lost, Err(TaskError::Lost { .. })), "{lost:?}");
+            println!("all is well");
+            Ok(())
+        });
+    }
+
+    #[test]
+    #[ignore = "runs as a job"]
+    fn become_another_program_at_the_end() {
+        run(async |_| {
+            println!("all is well");
+            Ok(())
+        });
+        // The guard looks twice a second.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "sleep 1.2; echo another program goes on"]);
+        panic!("{}", std::os::unix::process::CommandExt::exec(&mut shell));
+    }
+
+    #[test]
+    #[ignore = "runs as a job"]
+    fn leave_one_in_the_background() {
+        run(async |cx| {
+            let start = async |_: Context, ()| {
+                let script = "(sleep 1000; :) >/dev/null 2>&1 </dev/null &";
+                Command::new("sh").args(["-c", script]).status().expect("it is there");
+            };
+            cx.spawn_at(Pe::new(1), start, ()).await?;
             println!("all is well");
             Ok(())
         });
