@@ -74,15 +74,18 @@ fn a_torn_tail_is_cut_off_however_short_it_is() {
     }
 }
 
-/// A machine has crashed before the header was on the disk.
 #[test]
-fn a_file_of_zeros_is_begun_from_its_beginning() {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().join("zeros.journal");
-    fs::write(&path, [0; 5000]).expect("there is room");
-    append(&path, 0..2);
-    let report = inspect(&path).expect("it is a journal").report;
-    assert_eq!((report.done.count(), report.damaged_places, report.torn_bytes), (2, 0, 0));
+fn a_file_whose_header_is_torn_is_begun_from_its_beginning() {
+    for length in [1, 20, 40] {
+        let folder = tempfile::tempdir().expect("there is room");
+        let path = folder.path().join("torn.journal");
+        append(&path, []);
+        let header = fs::read(&path).expect("it was made");
+        fs::write(&path, &header[..length]).expect("it was made");
+        append(&path, 0..2);
+        let report = inspect(&path).expect("it is a journal").report;
+        assert_eq!((report.done.count(), report.damaged_places, report.torn_bytes), (2, 0, 0));
+    }
 }
 
 #[test]

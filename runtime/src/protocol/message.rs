@@ -315,7 +315,7 @@ mod tests {
     }
 
     fn array(bytes: usize) -> Array {
-        Array::from(vec![7; bytes])
+        Array::from(vec![7_u8; bytes])
     }
 
     fn schedule(bodies: Vec<Bytes>) -> Message {
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn a_long_array_of_a_task_alone_goes_beside_its_message() {
         let long = || Bytes { few: SmallBytes::default(), many: Some(array(4096)) };
-        let short = || Bytes { few: SmallBytes::default(), many: Some(array(4000)) };
+        let short = || Bytes { few: SmallBytes::default(), many: Some(array(4095)) };
         let result = |value| Message::Result { future: 1, outcome: Ok(value) };
         let alone: [fn(Bytes) -> Message; 4] = [
             |body| schedule(vec![body]),
