@@ -33,9 +33,7 @@ pub(super) struct ChildStatus {
     /// What it was when it joined.
     pub(super) image: Option<Image>,
     /// It leaves a job that goes on.
-    pub(super) has_given_up: bool,
-    /// To the others it is as one that has died.
-    pub(super) is_as_dead: bool,
+    pub(super) given_up: Option<GivenUp>,
     /// How its part of the job ends, once it does.
     pub(super) ending: Option<Ending>,
     /// The first interrupt does not end it: a second one is to.
@@ -56,6 +54,15 @@ pub(super) struct ChildStatus {
     files: VecDeque<OwnedFd>,
 }
 
+/// What a child that leaves a job is to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GivenUp {
+    /// It tells them, or they have given it up themselves.
+    Known,
+    /// As one that has died.
+    AsDead,
+}
+
 /// How a child's part of a job ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
@@ -72,7 +79,7 @@ const JOINED: &str = "joined";
 const STALLED_AFTER: &str = "stalled_after_ms ";
 const VITAL: &str = "vital ";
 const GIVES_UP: &str = "gives up";
-const AS_DEAD: &str = "as dead";
+const AS_DEAD: &str = "is as dead";
 const IMAGE: &str = "image ";
 const LEAVES: &str = "leaves";
 const FINALISED: &str = "finalised";
@@ -130,8 +137,7 @@ pub(super) fn job_is_over(channel: &UnixStream, is_vital: bool) -> io::Result<()
 
 /// Says that the child leaves a job that goes on.
 pub(super) fn gives_up(channel: &UnixStream, is_as_dead: bool) -> io::Result<()> {
-    say(channel, GIVES_UP)?;
-    if is_as_dead { say(channel, AS_DEAD) } else { Ok(()) }
+    say(channel, if is_as_dead { AS_DEAD } else { GIVES_UP })
 }
 
 /// Says that the child is about to leave without finalising MPI.
@@ -211,8 +217,12 @@ impl ChildStatus {
             self.stalled_after = limit.or(self.stalled_after);
             self.joined |= line == JOINED;
             self.image = number(IMAGE).map(Image).or(self.image);
-            self.has_given_up |= line == GIVES_UP;
-            self.is_as_dead |= line == AS_DEAD;
+            let given_up = match line {
+                GIVES_UP => Some(GivenUp::Known),
+                AS_DEAD => Some(GivenUp::AsDead),
+                _ => None,
+            };
+            self.given_up = given_up.or(self.given_up);
             let ending = match line {
                 LEAVES => Some(Ending::Leaves),
                 FINALISED => Some(Ending::Finalised),
@@ -239,7 +249,7 @@ impl ChildStatus {
                 self.testimony = Some(Testimony { listener, words });
             }
         }
-        if self.ending.is_some() && !self.is_as_dead {
+        if self.ending.is_some() && self.given_up != Some(GivenUp::AsDead) {
             // It closes its listener itself, in order.
             self.testimony = None;
         }

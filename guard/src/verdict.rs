@@ -91,7 +91,7 @@ pub(super) fn ends_by_interrupt(status: &ChildStatus, rank: u32) -> bool {
 pub(super) fn which_to_kill(end: ChildExit, status: &ChildStatus, meant: &HashSet<i32>) -> Which {
     let is_ended = [libc::SIGINT, libc::SIGTERM].iter().any(|signal| meant.contains(signal));
     match end {
-        ChildExit::Code(_) if !status.is_amid_job() && !status.has_given_up && !is_ended => {
+        ChildExit::Code(_) if !status.is_amid_job() && status.given_up.is_none() && !is_ended => {
             Which::Copies
         }
         _ => Which::All,

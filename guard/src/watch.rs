@@ -7,7 +7,7 @@ use super::image::Image;
 use super::lineage::Lineage;
 use super::segments::Segment;
 use super::standstill::Standstill;
-use super::status_channel::{ChildStatus, Ending};
+use super::status_channel::{ChildStatus, Ending, GivenUp};
 use super::sweep;
 use super::sys::{self, ChildExit};
 use super::verdict::{
@@ -73,7 +73,10 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
     let process = format!("rank {rank} on {}", uname().nodename().to_string_lossy());
     status.hear(channel);
     let may_have_died = matches!(end, ChildExit::Signal(_)) || status.is_amid_job();
-    let testimony = status.testimony.take().filter(|_| may_have_died || status.is_as_dead);
+    let testimony = status
+        .testimony
+        .take()
+        .filter(|_| may_have_died || status.given_up == Some(GivenUp::AsDead));
     // Beside all that follows: others wait for it.
     let testimony = testimony.and_then(|Testimony { listener, words }| {
         let thread = thread::Builder::new().name("testimony".to_owned());
@@ -111,14 +114,14 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
     match (judge(end, &status, is_vital, &meant), end) {
         (Reaction::PassOn, ChildExit::Code(code)) if status.is_amid_job() => {
             log(&format!("{}: the job ends", called_exit(code)));
-            wait_for(testimony, PASSED_ON_WITHIN);
+            wait_for(testimony.as_ref(), PASSED_ON_WITHIN);
             // The job has not succeeded, whatever the code.
             sys::exit(code.max(1))
         }
         (Reaction::PassOn, ChildExit::Code(code)) => sys::exit(code),
         (Reaction::PassOn, ChildExit::Signal(signal)) => {
             log_the_end_by(signal);
-            wait_for(testimony, PASSED_ON_WITHIN);
+            wait_for(testimony.as_ref(), PASSED_ON_WITHIN);
             sys::end_by(signal)
         }
         (Reaction::TakeLeave { code }, _) => {
@@ -126,7 +129,7 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
                 log_the_end_by(signal);
             }
             take_leave(rank, status);
-            wait_for(testimony, TESTIMONY_ENDS_WITHIN);
+            wait_for(testimony.as_ref(), TESTIMONY_ENDS_WITHIN);
             sys::exit(code)
         }
         (Reaction::Tolerate, _) => {
@@ -136,17 +139,16 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
                 ChildExit::Signal(signal) => format!("{process} was killed by {}", by(signal)),
             };
             log(&format!("{what}; the job goes on without it"));
-            wait_for(testimony, TESTIMONY_ENDS_WITHIN);
+            wait_for(testimony.as_ref(), TESTIMONY_ENDS_WITHIN);
             sys::exit(0)
         }
     }
 }
 
 /// Lets others hear that the child is gone, for so long at most.
-fn wait_for(testimony: Option<JoinHandle<()>>, within: Duration) {
+fn wait_for(testimony: Option<&JoinHandle<()>>, within: Duration) {
     let start = Instant::now();
-    while testimony.as_ref().is_some_and(|thread| !thread.is_finished()) && start.elapsed() < within
-    {
+    while testimony.is_some_and(|thread| !thread.is_finished()) && start.elapsed() < within {
         thread::sleep(Duration::from_millis(5));
     }
 }

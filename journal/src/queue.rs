@@ -381,7 +381,8 @@ mod tests {
         let many = (0..2 * SPARE_CHUNKS_MAX).map(|_| Vec::with_capacity(CHUNK_BYTES));
         queue.lock().spare.clear();
         queue.written(many.chain(again).collect());
-        assert_eq!((queue.lock().spare.len(), waiting(&queue).1), (SPARE_CHUNKS_MAX, 0));
+        let spare = queue.lock().spare.len();
+        assert_eq!((spare, waiting(&queue).1), (SPARE_CHUNKS_MAX, 0));
     }
 
     /// Whatever its own length: a long record is not worth less than a short one.

@@ -371,7 +371,8 @@ mod tests {
 
     /// A queue in which one waits for each of the senders 1 and 2, and another for any.
     fn awaited() -> (MailQueue<u32>, [Arc<Woken>; 3]) {
-        let (mail_queue, woken) = (MailQueue::new(), <[Arc<Woken>; 3]>::default());
+        let mail_queue = MailQueue::new(Arc::default());
+        let woken = <[Arc<Woken>; 3]>::default();
         let mut state = mail_queue.state();
         for (sender, by) in [(1, 0), (2, 1)] {
             let sender = state.from.entry(Pe::new(sender)).or_default();

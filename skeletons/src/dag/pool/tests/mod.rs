@@ -2,6 +2,7 @@ mod pushing;
 mod short;
 mod world;
 
+use self::pushing::pushed_and_begun;
 use self::world::{Drawn, FAILED, World, drawn, node, pool_of, weighed};
 use super::state::PUSHES_MAX;
 use super::*;

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The nodes that a pool pushes, and those that it begins.
-fn pushed_and_begun(pool: &mut Pool<Drawn>) -> (Vec<u32>, Vec<u32>) {
+pub(super) fn pushed_and_begun(pool: &mut Pool<Drawn>) -> (Vec<u32>, Vec<u32>) {
     let (mut pushed, mut begun) = (Vec::new(), Vec::new());
     for effect in pool.take_effects() {
         match effect {
