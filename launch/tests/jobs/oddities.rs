@@ -180,8 +180,11 @@ mod programs {
     fn leave_one_in_the_background() {
         run(async |cx| {
             let start = async |_: Context, ()| {
-                let script = "(sleep 1000; :) >/dev/null 2>&1 </dev/null &";
-                Command::new("sh").args(["-c", script]).status().expect("it is there");
+                // As daemons do: a launcher waits while its sockets are open.
+                let close = "for f in /proc/self/fd/*; do f=${f##*/}; \
+                             ((f < 3)) || eval \"exec $f>&-\"; done";
+                let script = format!("({close}; sleep 1000; :) >/dev/null 2>&1 </dev/null &");
+                Command::new("bash").args(["-c", &script]).status().expect("it is there");
             };
             cx.spawn_at(Pe::new(1), start, ()).await?;
             println!("all is well");
