@@ -161,7 +161,8 @@ mod tests {
         hosts.shell(2, "touch /dev/shm/left");
         assert_eq!(hosts.clear().expect("all are there"), ["the file /dev/shm/left on r2n1"]);
         assert_eq!(hosts.clear().expect("all are there"), [""; 0]);
-        let listen = "IO::Socket::INET->new(Listen => 9, LocalPort => 99) and sleep 60";
+        hosts.heal().expect("all are there");
+        let listen = "IO::Socket::INET->new(Listen => 9, LocalPort => 99) and sleep 600";
         hosts.shell(2, &format!("perl -MIO::Socket::INET -e '{listen}' >/dev/null 2>&1 &"));
         let call = || hosts.shell(0, "(: </dev/tcp/r2n1/99) 2>&1; :");
         let listens = (0..100).any(|_| {
@@ -172,10 +173,9 @@ mod tests {
         for answer in [Answer::Refusal, Answer::Reset] {
             hosts.cut(0, 2, answer).expect("both are there");
             assert!(call().contains("refused"), "{}", call());
-            hosts.heal().expect("all are there");
+            hosts.tell(&["heal", name(2)]).expect("it is there");
             assert_eq!(call(), "");
         }
-        hosts.heal().expect("all are there");
         assert_eq!((hosts.arrive(0, 3), hosts.arrive(1, 2)), (100, 100));
     }
 }
