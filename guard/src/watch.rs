@@ -9,7 +9,7 @@ use super::segments::Segment;
 use super::standstill::Standstill;
 use super::status_channel::{ChildStatus, Ending, GivenUp};
 use super::sweep;
-use super::sys::{self, ChildExit};
+use super::sys::{self, ChildExit, Fork};
 use super::verdict::{
     Reaction, ends_by_interrupt, is_under_hydra, job_ends_with, judge, which_to_kill,
 };
@@ -20,7 +20,7 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 use ultramarine_environment::launcher::{Launched, PMI_FD};
 
@@ -78,15 +78,12 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
         .take()
         .filter(|_| may_have_died || status.given_up == Some(GivenUp::AsDead));
     // Beside all that follows: others wait for it.
-    let testimony = testimony.and_then(|Testimony { listener, words }| {
-        let thread = thread::Builder::new().name("testimony".to_owned());
-        thread.spawn(move || testify(&listener, &words)).ok()
-    });
+    let witness = testimony.and_then(|testimony| begin(&testimony, testify));
     // At once: the others do not stay for long when the job is over.
     let is_interrupt = meant.contains(&libc::SIGINT) && matches!(end, ChildExit::Signal(_));
     let ends_job = if is_interrupt { ends_by_interrupt } else { job_ends_with };
     let is_vital = may_have_died && ends_job(&status, rank);
-    let left = descendants::kill(which_to_kill(end, &status, &meant));
+    let left = descendants::kill(which_to_kill(end, &status, &meant), witness);
     if left > 0 {
         log(&format!("{process} had started {left} processes that still ran: they are killed"));
     }
@@ -114,14 +111,14 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
     match (judge(end, &status, is_vital, &meant), end) {
         (Reaction::PassOn, ChildExit::Code(code)) if status.is_amid_job() => {
             log(&format!("{}: the job ends", called_exit(code)));
-            wait_for(testimony.as_ref(), PASSED_ON_WITHIN);
+            wait_for(witness, PASSED_ON_WITHIN);
             // The job has not succeeded, whatever the code.
             sys::exit(code.max(1))
         }
         (Reaction::PassOn, ChildExit::Code(code)) => sys::exit(code),
         (Reaction::PassOn, ChildExit::Signal(signal)) => {
             log_the_end_by(signal);
-            wait_for(testimony.as_ref(), PASSED_ON_WITHIN);
+            wait_for(witness, PASSED_ON_WITHIN);
             sys::end_by(signal)
         }
         (Reaction::TakeLeave { code }, _) => {
@@ -129,7 +126,7 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
                 log_the_end_by(signal);
             }
             take_leave(rank, status);
-            wait_for(testimony.as_ref(), TESTIMONY_ENDS_WITHIN);
+            wait_for(witness, TESTIMONY_ENDS_WITHIN);
             sys::exit(code)
         }
         (Reaction::Tolerate, _) => {
@@ -139,16 +136,34 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
                 ChildExit::Signal(signal) => format!("{process} was killed by {}", by(signal)),
             };
             log(&format!("{what}; the job goes on without it"));
-            wait_for(testimony.as_ref(), TESTIMONY_ENDS_WITHIN);
+            wait_for(witness, TESTIMONY_ENDS_WITHIN);
             sys::exit(0)
         }
     }
 }
 
+/// Begins to tell others that the child is gone, in a process of its own: to take leave, this one has
+/// to have a single thread. Returns its number.
+fn begin(Testimony { listener, words }: &Testimony, testify: Testify) -> Option<i32> {
+    match sys::fork() {
+        Ok(Fork::Parent { child }) => Some(child),
+        Ok(Fork::Child) => {
+            sys::end_with_parent();
+            testify(listener, words);
+            sys::exit(0)
+        }
+        Err(_) => None,
+    }
+}
+
 /// Lets others hear that the child is gone, for so long at most.
-fn wait_for(testimony: Option<&JoinHandle<()>>, within: Duration) {
+fn wait_for(witness: Option<i32>, within: Duration) {
     let start = Instant::now();
-    while testimony.is_some_and(|thread| !thread.is_finished()) && start.elapsed() < within {
+    let is_over = |process: i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
+        stat.map_or(true, |stat| stat.contains(") Z "))
+    };
+    while witness.is_some_and(|process| !is_over(process)) && start.elapsed() < within {
         thread::sleep(Duration::from_millis(5));
     }
 }
