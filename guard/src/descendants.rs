@@ -69,7 +69,8 @@ fn is_this_program(process: i32) -> bool {
     own.is_some() && file(&process.to_string()) == own
 }
 
-/// Kills what the child has left, which has ended itself, but not its witness. Returns how many processes that were.
+/// Kills what the child has left, which has ended itself, but not its witness. Returns how many
+/// processes that were.
 pub(super) fn kill(which: Which, witness: Option<i32>) -> usize {
     let (mut killed, start) = (HashSet::new(), Instant::now());
     while start.elapsed() < PATIENCE {
