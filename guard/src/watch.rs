@@ -142,8 +142,8 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
     }
 }
 
-/// Begins to tell others that the child is gone, in a process of its own: to take leave, this one has
-/// to have a single thread. Returns its number.
+/// Begins to tell others that the child is gone, in a process of its own: to take leave, this one
+/// has to have a single thread. Returns its number.
 fn begin(Testimony { listener, words }: &Testimony, testify: Testify) -> Option<i32> {
     match sys::fork() {
         Ok(Fork::Parent { child }) => Some(child),
