@@ -43,8 +43,6 @@ enum Deed {
     Panic,
     /// It keeps standard output for ever.
     Output,
-    /// It computes for ever.
-    Spin,
 }
 
 /// How long a computing task takes.
@@ -106,9 +104,6 @@ async fn commit(_: Context, deed: Deed) {
                 }
             });
         }
-        Deed::Spin => loop {
-            std::hint::spin_loop();
-        },
     }
 }
 

@@ -111,17 +111,16 @@ const CUT_DELAY: Duration = Duration::from_secs(10);
 const LOSS_DELAY: Duration = Duration::from_mins(1);
 
 /// What a task does, and whether its PE is lost by that.
-const DEEDS: [(&[&str], bool); 7] = [
+const DEEDS: [(&[&str], bool); 6] = [
     (&["--deed", "exec"], true),
     (&["--deed", "exit"], true),
     (&["--deed", "abort"], true),
     (&["--deed", "overflow"], true),
     (&["--deed", "panic"], false),
     (&["--deed", "output"], false),
-    (&["--deed", "spin"], false),
 ];
 
-/// The end waits for a while for who keeps standard output, or computes.
+/// The end waits for a while for who keeps standard output.
 const ODD_DELAY: Duration = Duration::from_secs(5);
 
 /// The size of a pipe.
