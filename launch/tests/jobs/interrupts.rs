@@ -7,6 +7,7 @@ use std::io::Read as _;
 use std::os::unix::process::{ExitStatusExt as _, parent_id};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{EndRequest, Options, shutdown_requested};
@@ -42,7 +43,9 @@ impl Running {
     }
 
     fn start(name: &str, mut command: Command) -> Self {
-        let folder = format!("ultramarine-interrupts-{}-{name}", std::process::id());
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let (process, number) = (std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
+        let folder = format!("ultramarine-interrupts-{process}-{number}-{name}");
         let folder = std::env::temp_dir().join(folder);
         std::fs::create_dir(&folder).expect("no other test has a folder of this name");
         scrub(&mut command);
