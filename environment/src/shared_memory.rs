@@ -16,7 +16,7 @@ pub const BYTES_EACH: u64 = (4 << 20) + (512 << 10);
 pub struct SharedMemory {
     /// In all.
     pub total: u64,
-    /// That nobody uses.
+    /// Unused.
     pub free: u64,
 }
 

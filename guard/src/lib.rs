@@ -125,7 +125,7 @@ pub struct Testimony {
     /// A second descriptor of the socket on which the child is called. The guard keeps it open when
     /// the child ends amid the job.
     pub listener: TcpListener,
-    /// What [`Testify`] gets, in one line. Nobody else sees it.
+    /// What [`Testify`] gets, in one line. It is secret.
     pub words: String,
 }
 
@@ -270,7 +270,7 @@ impl GuardedChild {
         reason.filter(|_| self.is_guarded() && shared_memory::is_left_out())
     }
 
-    /// Whether MPI does without shared memory, by whose choice ever.
+    /// Whether MPI does without shared memory, also if the user has chosen that.
     pub fn goes_without_shared_memory(&self) -> bool {
         shared_memory::is_left_out()
     }

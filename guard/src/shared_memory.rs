@@ -51,7 +51,7 @@ fn is_apart(lineage: &Lineage) -> bool {
     std::fs::read_link(format!("/proc/{}/ns/user", lineage.launcher())).ok() != own
 }
 
-/// Whether MPI has to do without in this process, by whose choice ever.
+/// Whether MPI has to do without in this process, also if the user has chosen that.
 pub(super) fn is_left_out() -> bool {
     std::env::var(WITHOUT.0).is_ok_and(|value| leaves_out(&value))
 }

@@ -302,7 +302,7 @@ impl State {
         self.note_again_at = if is_known { self.end + NOTE_EVERY_BYTES } else { u64::MAX };
     }
 
-    /// So many bytes more are to be written.
+    /// This number of bytes more is to be written.
     fn grow(&mut self, bytes: usize) {
         self.end += bytes as u64;
         self.figures.waiting_bytes += bytes as u64;

@@ -107,7 +107,7 @@ async fn commit(_: Context, deed: Deed) {
     }
 }
 
-/// Calls itself so many times.
+/// Calls itself `left` times.
 fn depth(left: u64) -> u64 {
     let frame = black_box([left; 64]);
     if left == 0 { 0 } else { 1 + depth(frame[63] - 1).min(black_box(frame)[0]) }

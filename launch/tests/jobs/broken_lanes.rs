@@ -68,7 +68,7 @@ fn a_job_inside_one_process_ends_when_a_lane_fails() {
 /// The variable that says which PE's lane is broken.
 const NUMBER: &str = "BROKEN_LANES_NUMBER";
 
-/// Has the lane of the PE wait for nothing from now on: the one that was made after so many others
+/// Has the lane of the PE wait for nothing from now on: the one that was made after `number` others
 /// of this process.
 fn break_lane(number: usize) {
     let listener = *ports::own().keys().nth(number).expect("it listens");

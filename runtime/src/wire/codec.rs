@@ -298,7 +298,7 @@ mod tests {
         }
     }
 
-    /// A length of so many bytes or elements, and nothing behind it.
+    /// A length in bytes or elements, and nothing behind it.
     fn length(claimed: u64) -> Vec<u8> {
         [&[253][..], &claimed.to_le_bytes()].concat()
     }

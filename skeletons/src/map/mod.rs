@@ -175,7 +175,7 @@ where
 /// | [`chunks`](Map::chunks) | some consecutive items |
 /// | [`slices`](Map::slices) | every n-th item |
 /// | **how many tasks at a time** | default: all; for a stream four times the number of workers |
-/// | [`window`](Map::window) | at most so many |
+/// | [`window`](Map::window) | at most this number |
 /// | **the result** | |
 /// | [`run`](Map::run) | all results, in the order of the items |
 /// | [`try_run`](Map::try_run) | like `run`, for a function that returns a `Result`; or its first error |

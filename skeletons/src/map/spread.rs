@@ -38,7 +38,7 @@ impl Spread {
         }
     }
 
-    /// Runs all tasks, at most so many at a time; returns their results in the order of the tasks.
+    /// Runs all tasks, at most `window` at a time; returns their results in the order of the tasks.
     pub(super) async fn run<C, U, V>(
         self,
         cx: &Context,

@@ -5,13 +5,13 @@
 //! | `kill` | PEs but the root are killed | the right result |
 //! | `root` | PEs are killed, roots among them; the main task starts again | the right result |
 //! | `stop` | a PE, the root too, is stopped for 3 to 10 s | the right result, no PE lost |
-//! | `cut` | no packet passes from one host to another, with an answer or not | … at most one of the two lost |
+//! | `cut` | no packet passes between two hosts, with an answer or not | … one of the two lost at most |
 //! | `loss` | 10 to 30 % (briefly: 15 %) of all packets between hosts are lost | … no PE lost |
 //! | `overload` | 100 to 300 busy processes compute beside it | … no PE lost |
 //! | `stderr` | standard error is full, closed, or not read | … no PE lost |
 //! | `memory` | the host has 4 to 64 MiB of shared memory for 4 to 16 PEs | … no PE lost |
 //! | `journal` | the journal is cut to half, moved or removed while the job runs | … no PE lost |
-//! | `odd` | a task exits, becomes another program, keeps standard output, … | … no other PE lost |
+//! | `odd` | a task exits, becomes another program, … | … no other PE lost |
 //! | `descriptors` | 16 to 24 PEs on the TCP lane may open 40 files more | … no PE lost |
 //! | `launcher` | mpiexec is killed | the job ends |
 //! | `proxy` | mpiexec's proxy on a host is killed | the right result, or the job ends |

@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
     unreached: bool,
 }
 
-/// Of the mutants that are not equal, at least so many must be caught, in percent.
+/// Of the mutants that are not equal, at least this share must be caught, in percent.
 const CAUGHT_MIN_PERCENT: usize = 85;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -139,7 +139,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if is_enough { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// So many of them, as the seed says.
+/// A number of them, as the seed says.
 fn drawn(mut all: Vec<u32>, count: usize, seed: u64) -> Vec<u32> {
     let mut random = Random::new(seed, 0);
     let count = count.min(all.len());
