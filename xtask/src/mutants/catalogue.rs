@@ -16,16 +16,37 @@ pub(crate) struct Area {
     pub(crate) name: &'static str,
     /// The folder of the crate.
     pub(crate) package: &'static str,
+    /// The crates whose tests run it as well, as programs do.
+    pub(crate) users: &'static [&'static str],
     /// The file that the area's modules are below.
     top: &'static str,
 }
 
+const RUNTIME: Area =
+    Area { name: "", package: "runtime", users: &["skeletons", "launch"], top: "" };
+
 pub(crate) const AREAS: [Area; 4] = [
-    Area { name: "protocol", package: "runtime", top: "runtime/src/protocol/mod.rs" },
-    Area { name: "executor", package: "runtime", top: "runtime/src/executor/mod.rs" },
-    Area { name: "journal", package: "journal", top: "journal/src/lib.rs" },
-    Area { name: "graph", package: "skeletons", top: "skeletons/src/dag/mod.rs" },
+    Area { name: "protocol", top: "runtime/src/protocol/mod.rs", ..RUNTIME },
+    Area { name: "executor", top: "runtime/src/executor/mod.rs", ..RUNTIME },
+    Area {
+        name: "journal",
+        package: "journal",
+        users: &["skeletons", "launch"],
+        top: "journal/src/lib.rs",
+    },
+    Area {
+        name: "graph",
+        package: "skeletons",
+        users: &["launch"],
+        top: "skeletons/src/dag/mod.rs",
+    },
 ];
+
+/// The folders of all crates that have an area, or whose tests run one.
+pub(crate) fn packages() -> BTreeSet<&'static str> {
+    let of_area = |area: &Area| [&[area.package], area.users].concat();
+    AREAS.iter().flat_map(of_area).collect()
+}
 
 /// A file of one of them.
 pub(crate) struct SourceFile {

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::catalogue::{AREAS, Catalogue};
+use super::catalogue::{self, Catalogue};
 use super::site::{Change, Switched};
 use super::tree::Tree;
 use crate::mpi::Mpi;
@@ -90,9 +90,9 @@ impl Builder<'_> {
         let mut command = process::cargo();
         command.current_dir(&self.tree.folder).args(arguments);
         command.args(["--quiet", "--message-format", "json"]);
-        let packages: BTreeSet<_> = AREAS.iter().map(|area| area.package).collect();
-        for package in packages {
-            command.args(["--package", &format!("ultramarine-{package}")]);
+        for package in catalogue::packages() {
+            let folder = self.tree.folder.join(package);
+            command.args(["--package", &format!("path+file://{}", folder.display())]);
         }
         self.apply_to(&mut command);
         command.stdin(Stdio::null());

@@ -1,5 +1,5 @@
 //! Runs single tests: first without mutants, to know how long each takes and which places it
-//! reaches; then with one, until a test of its crate fails.
+//! reaches; then with one, until a test fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,6 +21,10 @@ use crate::process::{self, Failure, Result};
 
 /// A test that takes longer than this, undisturbed, is not quick, and catches no mutants.
 pub(crate) const QUICK: Duration = Duration::from_secs(5);
+
+/// How long the tests of each other crate take at most for a mutant, undisturbed. Nearly all of
+/// them reach what every job does.
+const USER_TIME: Duration = Duration::from_secs(45);
 
 /// A mutant has made a test hang if that takes longer than this and its usual time times the
 /// factor. Both are large, since the machine may be busy.
@@ -144,8 +148,7 @@ impl<'a> Exam<'a> {
         Ok((end, took, text.lines().filter_map(|line| line.parse().ok()).collect()))
     }
 
-    /// Runs the tests of its crate that reach each of these places, with its mutant; says what
-    /// became of each.
+    /// Runs the tests that reach each of these places, with its mutant; says what became of each.
     ///
     /// # Errors
     /// A test cannot be started, or the user has asked for an end.
@@ -161,20 +164,30 @@ impl<'a> Exam<'a> {
         })
     }
 
-    /// The tests of its crate that reach this place in this area.
-    fn tests_of(&self, number: u32, area: Area) -> impl Iterator<Item = &Test> {
-        let all = self.reaching.get(&number).into_iter().flatten();
-        let is_own = move |test: &&Test| test.program.folder.ends_with(area.package);
-        all.map(|index| &self.tests[*index]).filter(is_own)
+    /// The quick tests that reach this place in this area: those of its crate, then some of the
+    /// crates that use it.
+    fn tests_of(&self, number: u32, area: Area) -> Vec<&Test> {
+        let all = || self.reaching.get(&number).into_iter().flatten().map(|i| &self.tests[*i]);
+        let is_in = |test: &&Test, package| test.program.folder.ends_with(package);
+        let of_user = |user: &&'static str| {
+            let (user, mut left) = (*user, USER_TIME);
+            all().filter(move |test| is_in(test, user)).take_while(move |test| {
+                let fits = test.took <= left;
+                left = left.saturating_sub(test.took);
+                fits
+            })
+        };
+        let of_users = area.users.iter().flat_map(of_user);
+        all().filter(|test| is_in(test, area.package)).chain(of_users).collect()
     }
 
-    /// Whether any of them does.
+    /// Whether any quick test does.
     pub(crate) fn is_reached(&self, number: u32, area: Area) -> bool {
-        self.tests_of(number, area).next().is_some()
+        !self.tests_of(number, area).is_empty()
     }
 
     fn fate(&self, number: u32, area: Area) -> Result<Fate> {
-        let reaching: Vec<_> = self.tests_of(number, area).collect();
+        let reaching = self.tests_of(number, area);
         for test in &reaching {
             let patience = PATIENCE + test.took * PATIENCE_FACTOR;
             let run = |name: &str| self.run(test, (name, number.to_string().as_ref()), patience);
