@@ -90,9 +90,9 @@ impl Builder<'_> {
         let mut command = process::cargo();
         command.current_dir(&self.tree.folder).args(arguments);
         command.args(["--quiet", "--message-format", "json"]);
-        for package in catalogue::packages() {
-            let folder = self.tree.folder.join(package);
-            command.args(["--package", &format!("path+file://{}", folder.display())]);
+        for folder in catalogue::packages() {
+            let ending = if folder == "launch" { String::new() } else { format!("-{folder}") };
+            command.args(["--package", &format!("ultramarine{ending}")]);
         }
         self.apply_to(&mut command);
         command.stdin(Stdio::null());
