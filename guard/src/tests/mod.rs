@@ -55,7 +55,7 @@ fn a_process_alone_or_without_a_wish_for_a_guard_has_none() {
     let launched = |processes| Launched { variable: "PMI_SIZE", processes, rank: 0 };
     let unwanted = install(launched(3), false, STALLED_AFTER, String::new, |_, _| {});
     let alone = install(launched(1), true, STALLED_AFTER, String::new, |_, _| {});
-    assert!(unwanted.guard.is_none() && alone.guard.is_none());
+    assert!(!unwanted.is_guarded() && !alone.is_guarded());
     assert_eq!(std::process::id(), own);
 }
 

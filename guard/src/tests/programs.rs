@@ -1,5 +1,6 @@
 //! The programs of the tests' jobs.
 
+use super::segments::Segment;
 use super::*;
 use mpi::environment::Universe;
 use mpi::traits::CommunicatorCollectives;
@@ -7,6 +8,7 @@ use std::io::Read as _;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
 use ultramarine_environment::launcher::launched;
 
 mod entry {
@@ -59,7 +61,7 @@ fn start_mpi() -> (GuardedChild, ManuallyDrop<Universe>) {
         library_version,
         NO_TESTIMONY,
     );
-    assert!(child.guard.is_some(), "it has a guard");
+    assert!(child.is_guarded(), "it has a guard");
     let (universe, _) =
         mpi::initialize_with_threading(mpi::Threading::Serialized).expect("MPI starts once");
     universe.world().barrier();
@@ -188,5 +190,5 @@ fn stand_inside() {
         library_version,
         NO_TESTIMONY,
     );
-    assert!(child.guard.is_none() && std::process::id() == own);
+    assert!(!child.is_guarded() && std::process::id() == own);
 }
