@@ -97,7 +97,7 @@ impl Processor {
     pub(crate) fn drive(self: &Arc<Self>, generation: u64) -> Option<Leave> {
         let mut interval = POLL_INTERVAL_MIN;
         let mut was_busy = false;
-        let mut blocked = BlockedCheck::new(self.settings.threads);
+        let mut blocked = BlockedCheck::new(self.settings.threads + 1);
         while !self.main_ended.load(Ordering::SeqCst) && !self.is_ending() {
             let turn = self.turn();
             if !self.driver.is_current(generation) {
@@ -108,8 +108,9 @@ impl Processor {
             self.wake_workers_if_needed();
             self.call_standby_if_late();
             let limit = self.settings.blocked_after;
-            blocked.look(limit, self.queues.activities(), |worker, activity, waited| {
-                report(self, worker, activity, waited);
+            let activities = self.queues.activities().chain(self.standby.activity());
+            blocked.look(limit, activities, |index, activity, waited| {
+                report(self, index, activity, waited);
             });
             if turn.work_came || turn.is_streaming {
                 interval = POLL_INTERVAL_MIN;
@@ -273,13 +274,15 @@ fn called(function: &str) -> String {
     }
 }
 
-fn report(pe: &Processor, worker: usize, activity: &Activity, waited: Duration) {
+fn report(pe: &Processor, index: usize, activity: &Activity, waited: Duration) {
+    let is_worker = index < pe.settings.threads;
+    let thread = if is_worker { format!("worker {index}") } else { "the standby".to_owned() };
     let me = pe.me();
     let host = pe.topology.place(me).host().unwrap_or("its host");
     let name = activity.function.get().map_or_else(|| "a task".into(), |name| called(name()));
     tracing::warn!(
         pe = me.number(),
-        "worker {worker} on {host}: {name} has blocked its thread for {} s, and computes \
+        "{thread} on {host}: {name} has blocked its thread for {} s, and computes \
          nothing: no other task can run there. Have it await what it waits for (`cx.sleep`, a \
          task's future, a channel of the `futures` crate), and leave calls that wait to a \
          `std::thread`",

@@ -134,6 +134,7 @@ impl Processor {
                 break;
             }
             end_if_forked();
+            self.standby.note_between_tasks();
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Finds tasks that block their thread: they wait inside a call, so the thread neither computes nor
 //! runs another task.
 //!
-//! Each worker notes which function it is inside of, and counts the tasks it starts and resumes.
-//! The driver looks at that now and then. Where nothing has changed, it asks the system what the
-//! thread did meanwhile. A thread that used the CPU, or waited for it, computes; so does one that
-//! waits for it still, however long.
+//! Each worker, and the standby, notes which function it is inside of, and counts the tasks it
+//! starts and resumes. The driver looks at that now and then. Where nothing has changed, it asks the
+//! system what the thread did meanwhile. A thread that used the CPU, or waited for it, computes; so
+//! does one that waits for it still, however long.
 //!
 //! A thread that waits for another thread may be inside rayon, and wait for what another worker
-//! computes. So it counts as blocked only while no other worker of the PE computes.
+//! computes. So it counts as blocked only while no other of these threads computes.
 
 use crate::executor::task::activity::Activity;
 use std::time::{Duration, Instant};
@@ -19,13 +19,13 @@ const LOOKS: u32 = 5;
 /// a twentieth.
 const COMPUTES_FROM: u32 = 20;
 
-/// What the driver has seen of the workers.
+/// What the driver has seen of the threads that run tasks.
 pub(crate) struct BlockedCheck {
     looked_at: Instant,
-    workers: Vec<Seen>,
+    threads: Vec<Seen>,
 }
 
-/// What it has seen of one worker.
+/// What it has seen of one of them.
 #[derive(Default)]
 struct Seen {
     runs: u64,
@@ -38,13 +38,14 @@ struct Seen {
 }
 
 impl BlockedCheck {
-    pub(crate) fn new(workers: usize) -> Self {
-        let workers = (0..workers).map(|_| Seen::default()).collect();
-        BlockedCheck { looked_at: Instant::now(), workers }
+    /// For this number of threads at most.
+    pub(crate) fn new(threads: usize) -> Self {
+        let threads = (0..threads).map(|_| Seen::default()).collect();
+        BlockedCheck { looked_at: Instant::now(), threads }
     }
 
-    /// Reports each worker whose task has blocked its thread for `limit`, once for each such task:
-    /// the worker's index, and how long it has waited.
+    /// Reports each thread that its task has blocked for `limit`, once for each such task: the
+    /// thread's index, and how long it has waited.
     pub(crate) fn look<'a, I>(
         &mut self,
         limit: Duration,
@@ -61,16 +62,16 @@ impl BlockedCheck {
         self.looked_at = now;
         // Cut, since the whole process may have been stopped meanwhile.
         let passed = passed.min(limit / LOOKS * 2);
-        for (seen, activity) in self.workers.iter_mut().zip(activities.clone()) {
+        for (seen, activity) in self.threads.iter_mut().zip(activities.clone()) {
             seen.look(activity, passed);
         }
         for (index, activity) in activities.enumerate() {
-            let compute = self.workers.iter().any(|seen| seen.computes);
-            if self.workers[index].is_late(limit, activity)
+            let compute = self.threads.iter().any(|seen| seen.computes);
+            if self.threads[index].is_late(limit, activity)
                 && !(compute && activity.waits_for_thread())
             {
-                self.workers[index].was_reported = true;
-                report(index, activity, self.workers[index].waited);
+                self.threads[index].was_reported = true;
+                report(index, activity, self.threads[index].waited);
             }
         }
     }

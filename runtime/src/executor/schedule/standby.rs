@@ -1,10 +1,12 @@
 //! The state of the *standby*: a thread that runs what must not wait, while all workers are inside
 //! long tasks.
 
+use crate::executor::task::activity::Activity;
 use crate::executor::task::caught::discard_with;
 use async_task::Runnable;
 use std::cell::Cell;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The standby thread, and the main task if that can go on.
@@ -12,6 +14,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Standby {
     state: Mutex<State>,
     changed: Condvar,
+    /// What the thread does, once there is one.
+    activity: OnceLock<Arc<Activity>>,
 }
 
 #[derive(Default)]
@@ -157,8 +161,22 @@ impl Standby {
     /// PE has left.
     pub(crate) fn stand_by(&self, stand_in: impl Fn()) {
         IS_STANDBY.set(true);
+        self.activity.get_or_init(Arc::default).bind_to_this_thread();
         while self.is_called() {
             stand_in();
+        }
+    }
+
+    /// What the thread does, if there is one.
+    pub(crate) fn activity(&self) -> Option<&Activity> {
+        self.activity.get().map(|activity| &**activity)
+    }
+
+    /// Notes that the thread has left one task and looks for the next.
+    pub(crate) fn note_between_tasks(&self) {
+        if let Some(activity) = self.activity() {
+            activity.function.set(None);
+            activity.resumed.fetch_add(1, Ordering::Relaxed);
         }
     }
 
