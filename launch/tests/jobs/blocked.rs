@@ -151,7 +151,9 @@ mod programs {
 
     fn work_until_main_ends(_: ()) {
         IS_AT_WORK.store(true, Ordering::Relaxed);
-        while IS_AT_WORK.load(Ordering::Relaxed) {}
+        while IS_AT_WORK.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
     }
 
     #[test]

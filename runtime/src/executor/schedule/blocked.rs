@@ -2,9 +2,9 @@
 //! runs another task.
 //!
 //! Each worker, and the standby, notes which function it is inside of, and counts the tasks it
-//! starts and resumes. The driver looks at that now and then. Where nothing has changed, it asks the
-//! system what the thread did meanwhile. A thread that used the CPU, or waited for it, computes; so
-//! does one that waits for it still, however long.
+//! starts and resumes. The driver looks at that now and then. Where nothing has changed, it asks
+//! the system what the thread did meanwhile. A thread that used the CPU, or waited for it,
+//! computes; so does one that waits for it still, however long.
 //!
 //! A thread that waits for another thread may be inside rayon, and wait for what another worker
 //! computes. So it counts as blocked only while no other of these threads computes.
