@@ -4,6 +4,7 @@
 //! files stay open longer than the child lives.
 
 use super::Testimony;
+use super::descendants;
 use super::finalize::Server;
 use super::image::Image;
 use super::segments::Segment;
@@ -36,6 +37,9 @@ pub(super) struct ChildStatus {
     pub(super) given_up: Option<GivenUp>,
     /// How its part of the job ends, once it does.
     pub(super) ending: Option<Ending>,
+    /// Since [when](descendants::now) what it starts is not the job's any more, if anything of the
+    /// job's still ran then.
+    pub(super) over_at: Option<u64>,
     /// The first interrupt does not end it: a second one is to.
     pub(super) listens: bool,
     /// How it talked to the launcher.
@@ -84,6 +88,7 @@ const IMAGE: &str = "image ";
 const LEAVES: &str = "leaves";
 const FINALISED: &str = "finalised";
 const ABORTS: &str = "aborts";
+const OVER_AT: &str = "over at ";
 const LISTENS: &str = "listens";
 const PMI2: &str = "pmi2";
 const LIBRARY: &str = "library ";
@@ -142,12 +147,20 @@ pub(super) fn gives_up(channel: &UnixStream, is_as_dead: bool) -> io::Result<()>
 
 /// Says that the child is about to leave without finalising MPI.
 pub(super) fn leaves(channel: &UnixStream) -> io::Result<()> {
+    over(channel)?;
     say(channel, LEAVES)
 }
 
 /// Says that the child has finalised MPI.
 pub(super) fn finalised(channel: &UnixStream) -> io::Result<()> {
+    over(channel)?;
     say(channel, FINALISED)
+}
+
+/// Says what was started during the job, if anything was that still runs.
+fn over(channel: &UnixStream) -> io::Result<()> {
+    let time = descendants::time_between();
+    time.map_or(Ok(()), |time| say(channel, &format!("{OVER_AT}{time}")))
 }
 
 /// Says that the child is about to end the whole job through MPI.
@@ -230,6 +243,7 @@ impl ChildStatus {
                 _ => None,
             };
             self.ending = ending.or(self.ending);
+            self.over_at = number(OVER_AT).or(self.over_at);
             let is_vital = line.strip_prefix(VITAL).and_then(|text| text.parse().ok());
             self.is_vital = is_vital.or(self.is_vital);
             self.listens |= line == LISTENS;

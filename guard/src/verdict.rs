@@ -88,11 +88,17 @@ pub(super) fn ends_by_interrupt(status: &ChildStatus, rank: u32) -> bool {
 }
 
 /// What the child has left behind is not wanted any more, or only what cannot go on.
-pub(super) fn which_to_kill(end: ChildExit, status: &ChildStatus, meant: &HashSet<i32>) -> Which {
+/// `began` is when it came to be.
+pub(super) fn which_to_kill(
+    end: ChildExit,
+    status: &ChildStatus,
+    meant: &HashSet<i32>,
+    began: u64,
+) -> Which {
     let is_ended = [libc::SIGINT, libc::SIGTERM].iter().any(|signal| meant.contains(signal));
     match end {
         ChildExit::Code(_) if !status.is_amid_job() && status.given_up.is_none() && !is_ended => {
-            Which::Copies
+            Which::StartedIn(began..status.over_at.unwrap_or(began))
         }
         _ => Which::All,
     }
@@ -184,12 +190,14 @@ mod tests {
     #[test]
     fn what_is_left_behind_is_killed_unless_the_child_ended_in_order() {
         let of = |end, lines: &str, meant: &[i32]| {
-            which_to_kill(end, &status(lines), &meant.iter().copied().collect())
+            which_to_kill(end, &status(lines), &meant.iter().copied().collect(), 5)
         };
         let (left, killed) = (ChildExit::Code(0), ChildExit::Signal(libc::SIGKILL));
-        assert_eq!(of(left, "joined\nfinalised", &[]), Which::Copies);
-        assert_eq!(of(left, "joined\nleaves", &[]), Which::Copies);
-        assert_eq!(of(left, "", &[]), Which::Copies);
+        let copies = Which::StartedIn(5..5);
+        assert_eq!(of(left, "joined\nfinalised", &[]), copies);
+        assert_eq!(of(left, "joined\nover at 9\nfinalised", &[]), Which::StartedIn(5..9));
+        assert_eq!(of(left, "joined\nover at 9\nleaves", &[]), Which::StartedIn(5..9));
+        assert_eq!(of(left, "", &[]), copies);
         assert_eq!(of(left, "joined", &[]), Which::All);
         assert_eq!(of(left, "joined\ngives up\nleaves", &[]), Which::All);
         assert_eq!(of(left, "joined\nleaves", &[libc::SIGTERM]), Which::All);
