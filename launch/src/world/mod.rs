@@ -71,6 +71,9 @@ pub(crate) fn run(
         return Err(StartError::OneJobOnly.into());
     }
     early_end::mark_as_joining();
+    // Before there is a guard: for that the program may be started anew, and no launcher lets a
+    // process start MPI twice.
+    mpi_thread::is_not_started()?;
     let is_wanted = options.as_ref().map_or(true, Options::is_guarded);
     let deadline = start_deadline(options.as_ref().ok());
     let mut child = guard::install(launched, is_wanted, deadline, library_version, testify);

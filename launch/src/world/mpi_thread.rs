@@ -102,14 +102,18 @@ impl MpiThread {
     }
 }
 
+/// Refuses an MPI that the program has started itself.
+pub(super) fn is_not_started() -> Result<(), StartError> {
+    let said = "it was started before `run`, which starts it with what it needs: the program \
+                itself must not call `MPI_Init`";
+    if mpi::is_initialized() { Err(StartError::Mpi(said.into())) } else { Ok(()) }
+}
+
 /// Starts MPI.
 fn initialise() -> Result<Universe, StartError> {
+    is_not_started()?;
     let Some((universe, granted)) = mpi::initialize_with_threading(Threading::Serialized) else {
-        return Err(StartError::Mpi(
-            "it was started before `run`, which starts it with what it needs: the program itself \
-             must not call `MPI_Init`"
-                .into(),
-        ));
+        return Err(StartError::Mpi("another thread starts it".into()));
     };
     if granted < Threading::Serialized {
         return Err(StartError::Mpi(format!(

@@ -7,7 +7,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
-use ultramarine::{Error, TaskError};
+use ultramarine::{Error, Options, TaskError};
 use ultramarine_testkit::program;
 
 /// The variable that says when the death is.
@@ -62,6 +62,13 @@ fn a_second_job_of_a_process_is_refused_with_the_reason() {
     assert!(output.status.success() && !err.contains("WARN"), "{err}");
     let out = String::from_utf8_lossy(&output.stdout);
     assert!(out.contains("all is well"), "{out}\n{err}");
+}
+
+#[test]
+fn a_program_that_starts_mpi_itself_is_told_that_it_must_not() {
+    let Some(output) = launched(2, program!("start_mpi_before"), "mpi") else { return };
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("all is well"), "{err}");
 }
 
 #[test]
@@ -192,6 +199,16 @@ mod programs {
         });
         refused(ultramarine::run(async |_| unreachable!("a job after the job")));
         println!("all is well");
+    }
+
+    #[test]
+    #[ignore = "runs under a launcher"]
+    fn start_mpi_before() {
+        let universe = mpi::initialize().expect("MPI starts once");
+        let refused = Options::default().run(async |_| Ok(())).expect_err("MPI runs already");
+        assert!(refused.to_string().contains("it was started before `run`"), "{refused}");
+        println!("all is well");
+        drop(universe);
     }
 
     #[test]

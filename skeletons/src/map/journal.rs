@@ -152,6 +152,8 @@ where
         let mut items = items.into_iter();
         let mut next = 0;
         let missing: Vec<_> = kept.missing(size).collect();
+        let known = items.len().div_ceil(size).saturating_sub(missing.len());
+        cx.note_known(known as u64);
         let tasks = missing.into_iter().enumerate().map(|(number, group)| {
             let skipped = (group.start - next) as usize;
             let length = (group.end - group.start) as usize;

@@ -3,11 +3,13 @@
 use super::body::Async;
 use super::context::Context;
 use crate::error::TaskError;
+use crate::executor::task::activity::counts_ends;
 use crate::executor::task::future::Future;
 use crate::executor::task::task_code::function;
 use crate::protocol::Statistics;
 use std::ops::Range;
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use ultramarine_topology::Pe;
 
 type Counting = Pin<Box<dyn std::future::Future<Output = Result<Statistics, TaskError>> + Send>>;
@@ -22,6 +24,14 @@ impl Context {
     pub async fn statistics(&self) -> Result<Statistics, TaskError> {
         // Unsupervised: no other PE may count in place of one that dies.
         gather_statistics(self.unsupervised(), 0..self.pes()).await
+    }
+
+    /// Counts tasks as ended that a skeleton leaves out, since their results are known.
+    #[doc(hidden)]
+    pub fn note_known(&self, tasks: u64) {
+        if counts_ends() {
+            self.pe.ended_elsewhere.fetch_add(tasks, Ordering::Relaxed);
+        }
     }
 }
 

@@ -165,7 +165,8 @@ pub(crate) struct Processor {
     bootstrap: BootstrapTraffic,
     /// Tasks that were started but are not the user's, such as readers of messages.
     pub(crate) uncounted: AtomicU64,
-    /// Tasks of this PE whose results have come from other PEs, while they are counted.
+    /// Tasks of this PE whose results have come from other PEs, or were known before, while they
+    /// are counted.
     pub(crate) ended_elsewhere: AtomicU64,
     /// The number of tasks that cannot start before values arrive that are being fetched.
     pub(crate) waiting_for_values: AtomicUsize,

@@ -97,6 +97,21 @@ fn what_is_in_the_journal_is_not_computed_again() {
 }
 
 #[test]
+fn what_is_in_the_journal_counts_as_ended() {
+    job(racks(&[2, 1], 1), async |cx| {
+        let (_folder, path) = journal();
+        let squares = || map(|n: u64| n * n, 0..60).journal(&path);
+        let expected = squares().run(&cx).await?;
+        keep_only::<Vec<u64>>(&path, |first| first < 40);
+        let ended = async || Ok::<u64, TaskError>(cx.statistics().await?.ended.values().sum());
+        let before = ended().await?;
+        assert_eq!(squares().run(&cx).await?, expected);
+        assert_eq!(ended().await? - before, 60);
+        Ok(())
+    });
+}
+
+#[test]
 fn a_window_limits_the_tasks_however_their_results_are_taken() {
     static RUNNING: AtomicU64 = AtomicU64::new(0);
     static MOST: AtomicU64 = AtomicU64::new(0);
