@@ -154,7 +154,7 @@ impl GuardedChild {
             // This much can be done without one.
             Segment::own(self.began).iter().for_each(Segment::remove);
             if std::env::var_os(PMI_FD).is_some() {
-                let _ = finalize::on_behalf_of(Server::own(self.library_version));
+                let _ = finalize::on_behalf_of(Server::own(self.library_version), parent_id());
             }
         }
         sys::end_without_ado();

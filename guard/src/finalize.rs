@@ -13,8 +13,9 @@
 //! - Slurm kills the job as soon as such a connection breaks. So the child gives the guard a copy
 //!   of its end, which stays open, and the guard sends on it what the library would have sent.
 
+use super::standstill;
 use super::sys::{self, Fork};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -30,9 +31,13 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// How long the first visit to a `PMIx` server may take; each of the others may take twice as long
 /// as the last. A server that is only just hearing of the process's own end may accept a visitor in
 /// its name and never answer: once in a hundred times on a busy machine. And a visit that is broken
-/// off while the server is only slow can make it fail.
+/// off while the server is only slow can make it fail, or stand still for ever. So while that is
+/// stopped no time passes.
 const VISIT_PATIENCE: Duration = Duration::from_millis(1500);
 const VISITS_MAX: u32 = 5;
+
+/// How often to look meanwhile whether the server is stopped.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How long to wait for the signal of a child's end before looking again, in milliseconds.
 const REAP_MS: u32 = 20;
@@ -111,8 +116,8 @@ fn libraries_in(maps: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Takes leave of the launcher in the name of a process that talked to it so.
-pub(super) fn on_behalf_of(server: Server) -> Result<(), String> {
+/// Takes leave of the launcher, which is this process, in the name of one that talked to it so.
+pub(super) fn on_behalf_of(server: Server, launcher: u32) -> Result<(), String> {
     let variable = |name: &str| std::env::var(name).ok();
     if let Some(socket) = variable(PMI_FD) {
         let number = socket.trim().parse().map_err(|_| format!("{PMI_FD} = `{socket}`"))?;
@@ -130,8 +135,8 @@ pub(super) fn on_behalf_of(server: Server) -> Result<(), String> {
     }
     if variable(PMIX_NAMESPACE).is_some() {
         for visit in 0..VISITS_MAX {
-            if let Some(answer) = visit_apart(&server.libraries, VISIT_PATIENCE * 2_u32.pow(visit))?
-            {
+            let patience = VISIT_PATIENCE * 2_u32.pow(visit);
+            if let Some(answer) = visit_apart(&server.libraries, patience, launcher)? {
                 return answer;
             }
         }
@@ -145,8 +150,9 @@ pub(super) fn on_behalf_of(server: Server) -> Result<(), String> {
 fn visit_apart(
     libraries: &[PathBuf],
     patience: Duration,
+    launcher: u32,
 ) -> Result<Option<Result<(), String>>, String> {
-    let (mut ours, mut theirs) = UnixStream::pair().map_err(|error| error.to_string())?;
+    let (ours, mut theirs) = UnixStream::pair().map_err(|error| error.to_string())?;
     match sys::fork().map_err(|error| format!("PMIx: {error}"))? {
         Fork::Child => {
             sys::end_with_parent();
@@ -158,18 +164,38 @@ fn visit_apart(
         }
         Fork::Parent { child } => {
             drop(theirs);
-            let mut answer = String::new();
-            let in_time = ours.set_read_timeout(Some(patience));
-            let read = in_time.and_then(|()| ours.read_to_string(&mut answer));
+            let answer = read_within(ours, patience, || standstill::is_still(launcher));
             sys::send(child, libc::SIGKILL);
             while sys::reap(child).is_none() {
                 // Until word comes of its end.
                 sys::next_signal(REAP_MS);
             }
-            let answer = read.ok().and_then(|_| answer.strip_prefix('!').map(str::to_owned));
+            let answer = answer.and_then(|text| text.strip_prefix('!').map(str::to_owned));
             Ok(answer.map(|reason| if reason.is_empty() { Ok(()) } else { Err(reason) }))
         }
     }
+}
+
+/// What comes until its end, if that is in time. While it `stands_still`, no time passes, but for
+/// [`PATIENCE`] in all.
+fn read_within(
+    mut socket: UnixStream,
+    patience: Duration,
+    stands_still: impl Fn() -> bool,
+) -> Option<String> {
+    socket.set_read_timeout(Some(LOOK_EVERY)).ok()?;
+    let (start, mut passed, mut text) = (Instant::now(), Duration::ZERO, Vec::new());
+    let mut part = [0; 256];
+    while passed < patience && start.elapsed() < PATIENCE {
+        match socket.read(&mut part) {
+            Ok(0) => return String::from_utf8(text).ok(),
+            Ok(count) => text.extend_from_slice(&part[..count]),
+            Err(error) if error.kind() != ErrorKind::WouldBlock => return None,
+            Err(_) if stands_still() => {}
+            Err(_) => passed += LOOK_EVERY,
+        }
+    }
+    None
 }
 
 /// Sends the command and waits for the answer. A launcher that has gone gets nothing. (The

@@ -6,7 +6,7 @@ use super::finalize;
 use super::image::Image;
 use super::lineage::Lineage;
 use super::segments::Segment;
-use super::standstill::Standstill;
+use super::standstill::{self, Standstill};
 use super::status_channel::{ChildStatus, Ending, GivenUp};
 use super::sweep;
 use super::sys::{self, ChildExit, Fork};
@@ -46,6 +46,10 @@ const TESTIMONY_ENDS_WITHIN: Duration = Duration::from_secs(5);
 /// the other processes then, and they would wait for a root that is gone.
 const PASSED_ON_WITHIN: Duration = Duration::from_millis(500);
 
+/// How long a guard waits for a launcher that is stopped, and how long that may then take to read.
+const STOPPED_MAX: Duration = Duration::from_mins(1);
+const READS_WITHIN: Duration = Duration::from_millis(500);
+
 /// The most signals that a guard considers within [`RUMOUR_MS`], so that no timer keeps it for
 /// ever.
 const RUMOURS_MAX: usize = 64;
@@ -70,7 +74,8 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
         }
         watch.end_what_is_left_behind();
     };
-    let Watch { mut status, mut meant, given_up, orphaned, .. } = watch;
+    let Watch { mut status, mut meant, given_up, orphaned, lineage, .. } = watch;
+    let launcher = lineage.launcher();
     let process = format!("rank {rank} on {}", uname().nodename().to_string_lossy());
     status.hear(channel);
     let may_have_died = matches!(end, ChildExit::Signal(_)) || status.is_amid_job();
@@ -116,7 +121,12 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
             // The job has not succeeded, whatever the code.
             sys::exit(code.max(1))
         }
-        (Reaction::PassOn, ChildExit::Code(code)) => sys::exit(code),
+        (Reaction::PassOn, ChildExit::Code(code)) => {
+            if status.ending == Some(Ending::Finalised) {
+                let_read(launcher);
+            }
+            sys::exit(code)
+        }
         (Reaction::PassOn, ChildExit::Signal(signal)) => {
             log_the_end_by(signal);
             wait_for(witness, PASSED_ON_WITHIN);
@@ -126,12 +136,12 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
             if let ChildExit::Signal(signal) = end {
                 log_the_end_by(signal);
             }
-            take_leave(rank, status);
+            take_leave(rank, launcher, status);
             wait_for(witness, TESTIMONY_ENDS_WITHIN);
             sys::exit(code)
         }
         (Reaction::Tolerate, _) => {
-            take_leave(rank, status);
+            take_leave(rank, launcher, status);
             let what = match end {
                 ChildExit::Code(code) => called_exit(code),
                 ChildExit::Signal(signal) => format!("{process} was killed by {}", by(signal)),
@@ -140,6 +150,19 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
             wait_for(witness, TESTIMONY_ENDS_WITHIN);
             sys::exit(0)
         }
+    }
+}
+
+/// Lets a launcher that is stopped go on and read that the child has finalised MPI. (Open MPI's
+/// would see first that it has ended, and take that for a failure.)
+fn let_read(launcher: u32) {
+    let start = Instant::now();
+    let was_still = standstill::is_still(launcher);
+    while standstill::is_still(launcher) && start.elapsed() < STOPPED_MAX {
+        thread::sleep(READS_WITHIN / 10);
+    }
+    if was_still {
+        thread::sleep(READS_WITHIN);
     }
 }
 
@@ -259,8 +282,8 @@ fn remove_segments(status: &ChildStatus) {
     }
 }
 
-fn take_leave(rank: u32, status: ChildStatus) {
-    if let Err(reason) = finalize::on_behalf_of(status.server) {
+fn take_leave(rank: u32, launcher: u32, status: ChildStatus) {
+    if let Err(reason) = finalize::on_behalf_of(status.server, launcher) {
         let what = "cannot be told that all is well with rank";
         log(&format!("the launcher {what} {rank}, and may end the job: {reason}"));
     }

@@ -292,6 +292,32 @@ fn processes_end_with_their_launcher() {
     }
 }
 
+/// Stops the launcher before the end, for longer than Open MPI's library waits for its answers.
+fn ends_well_though_its_launcher_was_stopped(test: &str, program: &str, dies: bool) {
+    let Some(job) = Running::start(test, program, 3) else { return };
+    let children = job.at_work(3);
+    let launcher = job.launcher.id() as i32;
+    sys::send(launcher, libc::SIGSTOP);
+    if dies {
+        sys::send(children[&1].1, libc::SIGKILL);
+    }
+    job.go_on();
+    thread::sleep(Duration::from_secs(5));
+    sys::send(launcher, libc::SIGCONT);
+    let (status, said) = job.end();
+    assert!(status.success(), "{status}: {said}");
+}
+
+#[test]
+fn a_launcher_that_was_stopped_hears_that_all_have_finalised() {
+    ends_well_though_its_launcher_was_stopped("still", "finalise_without_barrier", false);
+}
+
+#[test]
+fn a_launcher_that_was_stopped_is_taken_leave_of() {
+    ends_well_though_its_launcher_was_stopped("still-and-dead", "work", true);
+}
+
 #[test]
 fn a_child_that_was_given_up_is_killed() {
     let Some(job) = Running::start("stopped", "work", 3) else { return };
