@@ -39,7 +39,10 @@ pub enum OpenError {
     #[error(transparent)]
     Write(#[from] WriteError),
     /// The file is not empty, and does not begin as a journal does.
-    #[error("`{}` is no journal, and was left as it is: name another file", .0.display())]
+    #[error(
+        "`{}` is no journal, or has lost its beginning, and was left as it is: name another file",
+        .0.display()
+    )]
     NoJournal(PathBuf),
     /// The file holds nothing, or only the beginning of a header. Only [`inspect`](crate::inspect)
     /// says so: a journal can be begun there.

@@ -12,9 +12,9 @@ pub struct Statistics {
     /// Tasks that this PE has started, wherever they came from.
     pub tasks: u64,
     /// How many tasks have ended that each PE had spawned, by its number: each once, wherever it
-    /// ran and however often, or not at all, if a journal has its result. Cancelled ones may be left
-    /// out. A PE counts from the first time that it is asked for its statistics, and what a PE has
-    /// counted goes with it when it dies.
+    /// ran and however often, or not at all, if a journal has its result. Cancelled ones may be
+    /// left out. A PE counts from the first time that it is asked for its statistics, and what a PE
+    /// has counted goes with it when it dies.
     pub ended: BTreeMap<u32, u64>,
     /// Tasks that other PEs have placed here.
     pub placed: u64,

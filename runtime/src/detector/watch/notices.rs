@@ -157,8 +157,11 @@ impl Watch {
             MembershipStatus::Member => return,
             MembershipStatus::Expelled => FailureEvent::Expelled,
             MembershipStatus::RootLost => {
-                let reason = self.root_loss.map_or_else(String::new, |loss| loss.to_string());
-                FailureEvent::RootLost { reason: format!("{} is lost: {reason}", self.judge) }
+                let reason = self.root_loss.map_or_else(
+                    || format!("{} is lost, as other PEs have found", self.judge),
+                    |loss| format!("{} is lost: {loss}", self.judge),
+                );
+                FailureEvent::RootLost { reason }
             }
             MembershipStatus::Outvoted => FailureEvent::RootLost {
                 reason: "half of the PEs or more are out of reach; the others go on".to_owned(),
