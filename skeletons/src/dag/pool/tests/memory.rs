@@ -67,3 +67,28 @@ fn the_blocks_and_results_that_are_forgotten_are_discarded() {
     assert_eq!((discarded.results, discarded.blocks.len()), (vec![7, 7], 1));
     assert!(pool.blocks.is_empty());
 }
+
+/// Of a long stream.
+#[test]
+fn those_that_wait_for_what_is_forgotten_need_no_memory_for_ever() {
+    let mut pool = pool_of(vec![Vec::new(); 2], vec![1; 2], u64::MAX);
+    for block in 0..20 {
+        for index in 0..2 {
+            pool.receive(Pe::new(1), PoolMessage::Request(NodeId { block, index }));
+        }
+        pool.advance(Pe::ROOT, block + 2);
+    }
+    assert_eq!(pool.waiters.most(), 2);
+}
+
+/// In a graph in blocks, of which the readers are not known: who knows whether there are any more?
+#[test]
+fn where_memory_is_short_what_was_not_used_for_long_goes_though_it_costs_more() {
+    let mut pool = pool_of(vec![Vec::new(); 21], vec![0; 21], 2);
+    let cost = |cost_ns| Weighed { result: 1, bytes: 1.0, cost_ns };
+    pool.computed(node(0), cost(3e6));
+    (1..5).for_each(|index| pool.computed(node(index), cost(1e6)));
+    assert_eq!(are_there(&pool, [0, 3, 4]), [true, false, true]);
+    (5..21).for_each(|index| pool.computed(node(index), cost(1e6)));
+    assert_eq!(are_there(&pool, [0, 19, 20]), [false, true, true]);
+}
