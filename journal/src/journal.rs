@@ -261,7 +261,7 @@ mod tests {
     use std::io::Read as _;
     use std::process::Command;
     use std::sync::Mutex;
-    use ultramarine_testkit::{bounded, eventually};
+    use ultramarine_testkit::{Log, bounded, eventually};
 
     /// A pipe without a reader stands for a disk that stands still.
     #[test]
@@ -305,6 +305,21 @@ mod tests {
         eventually("writing fails", || told.lock().expect("no thread panics").len() == 2);
         let told = told.lock().expect("no thread panics");
         assert!(matches!(told[1], WriteError::Io { .. }), "{told:?}");
+    }
+
+    #[test]
+    fn the_log_says_once_that_records_are_dropped_and_then_that_there_is_no_journal() {
+        let queue = Queue::new("a.journal".into(), 1, 0, 0, OnFailure::Warn);
+        let log = Log::default();
+        log.note(|| (0..3).for_each(|item| queue.append(None, item..item + 1, b"")));
+        let [line] = &log.take()[..] else { panic!("it is said once") };
+        assert!(line.starts_with("WARN: the journal `a.journal` "), "{line}");
+        assert!(!line.contains("without a journal"), "{line}");
+        let error = WriteError::Spoilt { path: "a.journal".into(), what: "cut" };
+        log.note(|| queue.fail(&error));
+        assert_eq!(log.take(), [format!("WARN: {error}. The job goes on without a journal")]);
+        log.note(|| queue.append(None, 3..4, b""));
+        assert_eq!((log.take().len(), queue.figures().records_dropped), (0, 4));
     }
 
     /// Another program has cut the file since it was read.

@@ -240,3 +240,26 @@ fn begin(path: &Path, locked: LockedFile, identity: &Identity) -> Result<Opened,
 fn io_error(path: &Path, action: &'static str, source: io::Error) -> OpenError {
     OpenError::Io { path: path.into(), action, source }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Another program has moved it away meanwhile.
+    #[test]
+    fn a_new_file_that_cannot_be_begun_is_left_empty() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let path = folder.path().join("a.journal");
+        let file = open_file(&path).expect("there is room");
+        let locked = LockedFile::new(&path, file).expect("no one else has it");
+        let names = [const { String::new() }; 3];
+        let [program, call, result] = names;
+        let identity = Identity { program, call, result, items: 4, digest: 0 };
+        let failed = begin(&folder.path().join("other"), locked, &identity).err();
+        let Some(OpenError::Write(error)) = failed else { panic!("it is not there") };
+        assert!(error.to_string().contains("moved away"), "{error}");
+        assert_eq!(std::fs::metadata(&path).expect("it is there").len(), 0);
+        let opened = open(&path, &identity, Builds::default(), |_, _| Ok(()));
+        assert_eq!(opened.expect("it can be begun").report.records, 0);
+    }
+}

@@ -397,6 +397,17 @@ mod tests {
         );
     }
 
+    /// Of a long record only the head was written before a crash.
+    #[test]
+    fn a_record_that_ends_beyond_the_file_is_torn_and_needs_no_memory() {
+        let mut file = File::new(&[(0..1, b"a".to_vec())]);
+        let mut head = Head::new(MARK, 1..2, b"");
+        head.result_bytes = 1 << 60;
+        file.bytes.extend([&head.encode(MARK, START + 49)[..], &[7; 10]].concat());
+        let (found, report) = file.read();
+        assert_eq!((found.len(), report.torn_bytes, report.damaged_places), (1, 58, 0));
+    }
+
     /// Each of the 300,000 marks begins what could be a record of 3 MB.
     #[test]
     fn a_file_full_of_marks_is_read_in_linear_time() {

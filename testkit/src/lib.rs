@@ -15,12 +15,14 @@
 
 mod command;
 mod launcher;
+mod log;
 mod places;
 mod process;
 mod wait;
 
 pub use command::{Ended, alone, finish, run, run_until, scrub};
 pub use launcher::{launcher, launcher_name, test_command};
+pub use log::Log;
 pub use places::racks;
 pub use process::{kill, marked};
 pub use wait::{bounded, eventually, eventually_within, within};

@@ -82,3 +82,30 @@ impl<A: Portable + Sync> Kind for KindOf<A> {
         wire::encode_into(&self.arguments[argument as usize], bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+    static DROPPED: AtomicU32 = AtomicU32::new(0);
+
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Explosive;
+
+    impl Drop for Explosive {
+        fn drop(&mut self) {
+            DROPPED.fetch_add(1, Relaxed);
+            panic!("as is meant to be");
+        }
+    }
+
+    #[test]
+    fn arguments_that_panic_when_they_are_dropped_spoil_nothing() {
+        let none = |_: &Explosive, _: &[Value]| 0_u64;
+        let mut kind = KindOf::new::<(), u64>(none);
+        (0..3).for_each(|place| assert_eq!(kind.keep(Explosive), place));
+        drop(kind);
+        assert_eq!(DROPPED.load(Relaxed), 3);
+    }
+}

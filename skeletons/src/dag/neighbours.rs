@@ -10,10 +10,11 @@ use ultramarine_topology::{Pe, Topology};
 /// lives.
 pub(super) fn neighbours(me: Pe, topology: &Topology, dead: &BTreeSet<Pe>) -> Vec<Pe> {
     let mut all = BTreeSet::new();
-    let mut inner = me.number()..me.number() + 1;
-    for radius in topology.radii() {
+    let mut part = 1;
+    // The first is that of the PE alone.
+    for radius in topology.radii().iter().skip(1) {
         let ball = topology.ball(me, *radius).numbers();
-        let (part, whole) = (inner.len() as u32, ball.len() as u32);
+        let whole = ball.len() as u32;
         let mut step = part;
         while step < whole {
             for step in [step, whole - step] {
@@ -26,7 +27,7 @@ pub(super) fn neighbours(me: Pe, topology: &Topology, dead: &BTreeSet<Pe>) -> Ve
             }
             step *= 2;
         }
-        inner = ball;
+        part = whole;
     }
     all.into_iter().collect()
 }

@@ -403,3 +403,25 @@ impl Part {
         drop(forgotten);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dag::runs::RunName;
+
+    #[test]
+    fn a_part_that_has_not_begun_keeps_what_arrives_and_knows_nothing() {
+        let name = RunName { digest: 7, key: None };
+        let id = RunId { name, opening: Opening { attempt: 1, root: Pe::ROOT, number: 1 } };
+        let part = Part::early();
+        part.receive(id, Pe::new(3), vec![PoolMessage::Load(1), PoolMessage::Load(2)]);
+        part.note_report(id, Pe::new(3), 5);
+        assert_eq!(part.early_senders(), BTreeSet::from([Pe::new(3)]));
+        assert_eq!((part.has_begun(), part.computed(|_| true), part.report(0)), (false, 0, None));
+        assert!(part.inviter().is_none() && part.graph().is_none() && part.page(0).is_none());
+        assert_eq!(part.name_of(NodeId { block: 0, index: 0 }), "?");
+        part.close();
+        assert!(part.has_begun() && part.early_senders().is_empty());
+        assert_eq!(part.computed(|_| true), 0);
+    }
+}

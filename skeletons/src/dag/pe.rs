@@ -125,3 +125,73 @@ pub(super) fn tell_closed(cx: &Context, id: RunId) {
     // If it cannot be told, the job ends, and all is forgotten.
     let _ = cx.tell_all(close, id);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dag::graph::{Extent, Graph, RunOptions, Supplied};
+    use crate::dag::pool::PoolMessage;
+    use crate::dag::runs::RunName;
+    use std::collections::BTreeSet;
+    use ultramarine::{LaneKind, Options};
+    use ultramarine_testkit::{bounded, racks};
+
+    /// A graph in blocks, of which none is ever built.
+    fn unbuilt(cx: &Context) -> Graph {
+        let options = RunOptions {
+            extent: Extent::Stream,
+            assignment: super::super::Assignment::default(),
+            memory: u64::MAX,
+            drops_used: false,
+            is_traced: false,
+            report_after: None,
+        };
+        let supplied = Supplied { nodes: BTreeSet::new(), by: cx.pe() };
+        let make = Arc::new(|_| unreachable!("no node is asked for"));
+        Graph::new(cx, make, options, (Vec::new(), supplied), None)
+    }
+
+    /// As after a death that has lost the invitation.
+    #[test]
+    fn a_pe_that_was_not_invited_is_invited_by_those_whose_messages_have_come() {
+        let options = Options::default().places(racks(&[1, 1, 1], 1)).threads(1);
+        let options = options.lane(LaneKind::Memory);
+        let main = async |cx: Context| {
+            let name = RunName { digest: 7, key: None };
+            let begun = Runs::on(&cx).table().begin(name, (1, cx.pe()), Part::early);
+            let (id, part) = begun;
+            let invited = Arc::new(Mutex::new(Vec::new()));
+            let inviters = invited.clone();
+            let inviter = move |_: &Context, to: Pe, id: RunId| {
+                inviters.lock().expect("no thread panics").push((to, id));
+            };
+            let inviter = (id, Arc::new(inviter) as Arc<_>);
+            part.open(&cx, inviter, unbuilt(&cx), None, Vec::new()).carry_out(&cx, &part);
+            for pe in [1, 2].map(Pe::new) {
+                let ask = async |cx: Context, id: RunId| {
+                    let runs = Runs::on(&cx);
+                    if cx.pe() == Pe::new(1) {
+                        runs.receive(&cx, id, Pe::ROOT, [PoolMessage::Load(1)]);
+                    }
+                    let part = runs.join(&cx, id).expect("it is not over");
+                    ask_for_invitation(&cx, id, &part);
+                };
+                cx.spawn_at(pe, ask, id).await?;
+                // Which comes after what was told.
+                cx.spawn_at(
+                    pe,
+                    async |cx: Context, (): ()| {
+                        let come = async |_: Context, (): ()| {};
+                        cx.spawn_at(Pe::ROOT, come, ()).await
+                    },
+                    (),
+                )
+                .await??;
+            }
+            let invited = std::mem::take(&mut *invited.lock().expect("no thread panics"));
+            assert_eq!(invited, [(Pe::new(1), id)], "from PE 2 nothing has been told");
+            Ok(())
+        };
+        bounded(move || options.run(main)).expect("the job is well");
+    }
+}

@@ -75,8 +75,8 @@ where
         host.start(Vec::new(), &[])?;
         let threads = u64::from(cx.pes()) * cx.threads() as u64;
         let (window, returned) = ((2 * threads).min(1 << 16) as u32, PhantomData);
-        let (ahead, newest) = (VecDeque::new(), BTreeSet::new());
-        Ok(DagStream { host, ahead, newest, first: 0, told: 0, window, returned })
+        let (ahead, newest, first, told) = Default::default();
+        Ok(DagStream { host, ahead, newest, first, told, window, returned })
     }
 
     /// How many blocks are computed ahead, at least 1. Default: two for each thread of the job.

@@ -2,11 +2,15 @@
 //! once.
 
 use crate::common::{here, hierarchies, job};
+use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 use ultramarine::skeletons::dag::{Assignment, Builder, DagError, Node, dag, evaluate, runs_known};
-use ultramarine::{Context, Pe};
-use ultramarine_testkit::racks;
+use ultramarine::{Context, LaneKind, Options, Pe};
+use ultramarine_testkit::{Log, bounded, eventually, racks};
 
 /// Numbers that look random.
 fn draw(state: &mut u64) -> u64 {
@@ -166,6 +170,37 @@ fn a_graph_that_has_failed_may_be_tried_again_at_once() {
             Ok(())
         });
     }
+}
+
+#[test]
+fn what_fails_after_the_graph_was_run_again_is_tried_again() {
+    static BEGUN: AtomicU64 = AtomicU64::new(0);
+    static MAY_FAIL: AtomicBool = AtomicBool::new(false);
+    let options = Options::default().places(racks(&[1], 1)).threads(2).lane(LaneKind::Memory);
+    let main = async |cx: Context| {
+        let build = |g: &mut Builder, n: &u64| -> Node<u64> {
+            let fail_first = |n: &u64| {
+                if BEGUN.fetch_add(1, Relaxed) == 0 {
+                    eventually("it was run again", || MAY_FAIL.load(Relaxed));
+                    panic!("not yet");
+                }
+                *n
+            };
+            g.source(fail_first, *n)
+        };
+        let mut first = pin!(dag(build, 7).run(&cx));
+        assert!(first.as_mut().now_or_never().is_none());
+        while BEGUN.load(Relaxed) == 0 {
+            cx.sleep(Duration::from_millis(1)).await;
+        }
+        let mut second = pin!(dag(build, 7).run(&cx));
+        assert!(second.as_mut().now_or_never().is_none());
+        MAY_FAIL.store(true, Relaxed);
+        assert_eq!((second.await, first.await), (Ok(7), Ok(7)));
+        assert_eq!(BEGUN.load(Relaxed), 2);
+        Ok(())
+    };
+    bounded(move || options.run(main)).expect("the job is well");
 }
 
 /// How often each graph of [`built_late`] was built.
@@ -337,6 +372,31 @@ fn memory_may_be_limited() {
         assert!(matches!(error, DagError::TooLarge { bytes: 8024, limit: 7999, .. }), "{error}");
         Ok(())
     });
+}
+
+/// The sum of the ends of two chains of arrays that begin with the same one.
+fn two_chains(g: &mut Builder, &(first, nodes): &(u64, u64)) -> Node<u64> {
+    let begin = g.source(|n: &u64| vec![*n; 1000], first);
+    let copy = |(): &(), array: &Vec<u64>| array.clone();
+    let ends = [0, 1].map(|_| (0..nodes).fold(begin, |last, _| g.map(copy, (), last)));
+    g.zip(|(), (a, b): (&Vec<u64>, &Vec<u64>)| a[0] + b[0], (), (ends[0], ends[1]))
+}
+
+/// What is computed again so seldom is no reason to say it at once.
+#[test]
+fn that_the_memory_was_a_little_too_small_is_said_at_the_end() {
+    for (memory, is_said) in [(8100, true), (100_000, false)] {
+        job(racks(&[1], 1), async move |cx| {
+            let log = Log::default();
+            let mut run = pin!(dag(two_chains, (1, 10)).memory(memory).run(&cx));
+            let sum = poll_fn(|task| log.note(|| run.as_mut().poll(task))).await;
+            assert_eq!(sum, Ok(2));
+            let lines = log.take();
+            let said = lines.iter().filter(|line| line.starts_with("WARN: `memory` of 8100 bytes"));
+            assert_eq!(said.count(), usize::from(is_said), "{lines:?}");
+            Ok(())
+        });
+    }
 }
 
 /// Panics when it is dropped.

@@ -88,6 +88,12 @@ impl WaiterLists {
         rest
     }
 
+    /// The most that have waited at the same time.
+    #[cfg(test)]
+    pub(super) fn most(&self) -> usize {
+        self.entries.len()
+    }
+
     pub(super) fn iter(&self, mut list: u32) -> impl Iterator<Item = Waiter> + '_ {
         std::iter::from_fn(move || {
             let (waiter, next) = *self.entries.get(list as usize)?;

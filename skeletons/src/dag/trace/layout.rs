@@ -132,11 +132,6 @@ impl Layout {
         let half = |point: usize| if point < nodes { sizes.node / 2.0 } else { sizes.bend / 2.0 };
         // The least distance of the middles of two neighbours.
         let apart = |a: usize, b: usize| half(a) + half(b) + sizes.gap;
-        for order in &self.order {
-            order
-                .windows(2)
-                .for_each(|two| self.x[two[1]] = self.x[two[0]] + apart(two[0], two[1]));
-        }
         for turn in 0..MOVES {
             for row in 0..self.rows {
                 let row = if turn % 2 == 0 { row } else { self.rows - 1 - row };

@@ -1,9 +1,10 @@
+mod memory;
 mod pushing;
 mod short;
 mod world;
 
 use self::pushing::pushed_and_begun;
-use self::world::{Drawn, FAILED, World, drawn, node, pool_of, weighed};
+use self::world::{Drawn, FAILED, World, drawn, idle, node, pool_of, weighed};
 use super::state::PUSHES_MAX;
 use super::*;
 use proptest::prelude::*;

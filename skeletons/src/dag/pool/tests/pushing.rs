@@ -69,3 +69,28 @@ fn a_node_that_was_skipped_gives_its_token_back() {
     pool.skipped(node(0));
     assert_eq!((pushed_and_begun(&mut pool).1, pool.tokens), (vec![], 1));
 }
+
+/// What is pushed of these nodes, which PE 1 asks for, if one that was computed took this long.
+fn pushed_after(cost_ns: f32, requested: std::ops::Range<usize>) -> Vec<u32> {
+    let (inputs, owners, wanted) = (vec![Vec::new(); 32], vec![0; 32], Vec::new());
+    let graph = Drawn { inputs, owners, pes: 2, wanted, may_move: true, drops_used: false };
+    let mut pool = idle(graph, u64::MAX);
+    pool.tokens = 0;
+    pool.computed(node(1), Weighed { result: 1, bytes: 1.0, cost_ns });
+    requested.for_each(|n| pool.receive(Pe::new(1), PoolMessage::Request(node(n))));
+    pushed_and_begun(&mut pool).0
+}
+
+/// Here the newest is begun next.
+#[test]
+fn of_the_nodes_that_wait_the_oldest_is_pushed_first() {
+    // The first is begun at once. Half of the others are pushed.
+    assert_eq!(pushed_after(1e6, 2..11), [3, 4, 5]);
+}
+
+#[test]
+fn nodes_are_worth_a_push_from_20_us_on() {
+    for (cost_ns, is_pushed) in [(19_999.0, false), (20_000.0, true)] {
+        assert_eq!(pushed_after(cost_ns, 2..32).is_empty(), !is_pushed, "{cost_ns}");
+    }
+}
