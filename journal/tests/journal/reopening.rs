@@ -149,8 +149,8 @@ fn what_is_no_journal_is_refused_and_left_as_it_is() {
     let folder = tempfile::tempdir().expect("there is room");
     let path = folder.path().join("a");
     fs::write(&path, "a text").expect("there is room");
-    let said = "`FILE` is no journal, or has lost its beginning, and was left as it is: name another \
-                file";
+    let said = "`FILE` is no journal, or has lost its beginning, and was left as it is: name \
+                another file";
     assert_eq!(refused(&path), said);
     fs::remove_file(&path).expect("it was made");
     append(&path, [0]);

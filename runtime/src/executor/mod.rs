@@ -27,6 +27,8 @@ mod keep;
 mod pe;
 mod schedule;
 mod task;
+#[cfg(test)]
+mod tests;
 
 pub use api::context::{Context, Demand};
 pub use api::deaths::DeathStream;

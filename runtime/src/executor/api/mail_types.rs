@@ -62,3 +62,72 @@ impl MailTypes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor::tests::{ByHand, alone};
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+    use std::time::{Duration, Instant};
+    use ultramarine_testkit::eventually;
+
+    const AFTER: Duration = Duration::from_millis(2);
+
+    /// What the driver does, until all that is due later has been done.
+    fn settle(pe: &ByHand) {
+        std::thread::sleep(2 * AFTER);
+        eventually("it rests", || {
+            pe.0.turn();
+            let is_over = pe.0.timers.fire(Instant::now()).is_none();
+            pe.0.wake_workers_if_needed();
+            is_over && pe.0.queues.is_empty() && pe.0.active.load(Ordering::SeqCst) == 0
+        });
+    }
+
+    /// Whether it is told that a value of another type has come. A task waits for one sender or for
+    /// any, from before the value comes or afterwards.
+    fn is_told(is_named: bool, waits_first: bool, comes: bool) -> bool {
+        let pe = alone(1, |settings| settings.blocked_after = AFTER);
+        let (cx, key) = (pe.context(), pe.context().new_key());
+        let (short, long) = (cx.mailbox::<u32>(key), cx.mailbox::<u64>(key));
+        let types = cx.shared(key, MailTypes::default);
+        let mut named = pin!(short.receive(cx.pe()));
+        let mut any = pin!(short.receive_any());
+        let mut wait = || {
+            let waker = &mut Context::from_waker(Waker::noop());
+            let is_waiting = if is_named {
+                named.as_mut().poll(waker).is_pending()
+            } else {
+                any.as_mut().poll(waker).is_pending()
+            };
+            assert!(is_waiting);
+            settle(&pe);
+        };
+        let send = || {
+            if comes {
+                long.send(cx.pe(), 7).expect("it may be sent");
+            }
+            settle(&pe);
+        };
+        if waits_first {
+            wait();
+            assert!(!types.has_warned.load(Ordering::SeqCst), "nothing has come");
+            send();
+        } else {
+            send();
+            assert!(!types.has_warned.load(Ordering::SeqCst), "no task waits");
+            wait();
+        }
+        types.has_warned.load(Ordering::SeqCst)
+    }
+
+    #[test]
+    fn it_is_told_when_a_task_waits_and_another_type_has_come_whichever_is_first() {
+        for (is_named, waits_first) in [(true, true), (true, false), (false, true), (false, false)]
+        {
+            assert!(is_told(is_named, waits_first, true), "{is_named} {waits_first}");
+            assert!(!is_told(is_named, waits_first, false), "{is_named} {waits_first}");
+        }
+    }
+}

@@ -207,6 +207,22 @@ mod tests {
     }
 
     #[test]
+    fn a_long_message_goes_alone_also_behind_the_shortest() {
+        let [mut port, mut peer] = ports(1 << 20);
+        let mut send_queue = SendQueue::default();
+        send_queue.push(THERE, Message::Farewell);
+        send_queue.push(THERE, message(0, PACKET_BYTES_MAX));
+        send_queue.push(THERE, Message::Farewell);
+        assert!(send_queue.post(Pe::ROOT, &mut port).expect("they are not too long"));
+        port.flush(Duration::ZERO).expect("the peer is there");
+        let mut lengths = Vec::new();
+        let mut take = |_: Pe, packet: &[u8], _: Option<Array>| lengths.push(packet.len());
+        peer.poll(Duration::ZERO, &mut take).expect("it goes on");
+        assert!(lengths[1] > PACKET_BYTES_MAX, "{lengths:?}");
+        assert_eq!([lengths.len(), lengths[0], lengths[2]], [3, 1, 1]);
+    }
+
+    #[test]
     fn a_message_that_is_longer_than_the_room_goes_alone() {
         let [mut port, _] = ports(100);
         let mut send_queue = SendQueue::default();

@@ -358,6 +358,45 @@ mod tests {
         assert!(!slot.is_gone());
     }
 
+    /// A value of a user's type, whose drop panics.
+    struct Breaks(Arc<AtomicU32>);
+
+    impl Drop for Breaks {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            panic!("it breaks");
+        }
+    }
+
+    /// The last to let go of it may be a worker between two tasks.
+    #[test]
+    fn no_panic_of_a_value_that_is_dropped_gets_out() {
+        let dropped = Arc::<AtomicU32>::default();
+        let slot = || {
+            let slot = Arc::<Slot<Breaks>>::default();
+            let waiting = slot.clone().wait();
+            slot.settle(Ok(Arc::new(Breaks(dropped.clone()))));
+            (slot, waiting)
+        };
+        let (first, waiting) = slot();
+        first.weaken();
+        drop(waiting);
+        let (second, waiting) = slot();
+        drop(waiting);
+        second.weaken();
+        let (third, waiting) = slot();
+        drop(waiting);
+        third.weaken_unless_awaited();
+        let (fourth, _waiting) = slot();
+        fourth.settle(Ok(Arc::new(Breaks(dropped.clone()))));
+        let fifth = Arc::<Slot<Breaks>>::default();
+        fifth.weaken();
+        fifth.settle(Ok(Arc::new(Breaks(dropped.clone()))));
+        assert_eq!(dropped.load(Ordering::Relaxed), 5);
+        assert!(fourth.now().is_some(), "the first value stays");
+        std::mem::forget(fourth);
+    }
+
     #[test]
     fn the_first_value_counts_and_makes_good_an_error() {
         let slot = Arc::<Number>::default();

@@ -184,8 +184,7 @@ impl Processor {
     pub(crate) fn try_add_active(&self) -> bool {
         let most = self.workers_max();
         let more = |active| (active < most).then_some(active + 1);
-        self.active.load(Ordering::Relaxed) < most
-            && self.active.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+        self.active.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
     fn workers_max(&self) -> usize {

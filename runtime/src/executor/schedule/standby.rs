@@ -2,7 +2,6 @@
 //! long tasks.
 
 use crate::executor::task::activity::Activity;
-use crate::executor::task::caught::discard_with;
 use async_task::Runnable;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -92,10 +91,10 @@ impl Standby {
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.stage = Stage::IsClosed;
-        let main = state.main.take();
+        // Dropped after the lock.
+        let _main = state.main.take();
         drop(state);
         self.changed.notify_all();
-        discard_with(|| drop(main));
     }
 
     /// Keeps the main task, which can go on, for the first thread that takes it. Returns whether it
@@ -268,6 +267,14 @@ mod tests {
             standing_by.join().expect("it does not panic");
         });
         assert!(!standby.call() && !standby.is_at_work() && !is_standby());
+    }
+
+    #[test]
+    fn no_thread_is_started_once_the_pe_has_left() {
+        let standby = Standby::default();
+        standby.close();
+        assert!(!standby.call() && !standby.is_at_work());
+        standby.stand_by(|| unreachable!("it is not called"));
     }
 
     #[test]

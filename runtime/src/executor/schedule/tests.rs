@@ -62,6 +62,21 @@ fn thieves_take_from_all_workers_in_turn() {
     assert_eq!(from.collect::<Vec<_>>(), [1, 0, 1, 0, 1, 0]);
 }
 
+/// So not all that are out of work come to the same one first.
+#[test]
+fn each_worker_takes_from_the_next_one_first() {
+    for worker in 0..3 {
+        let (queues, mut deques) = queues(3);
+        let own = deques.remove(worker);
+        deques.into_iter().for_each(|other| push(&queues, other, 2));
+        queues.seat(own);
+        queues.push(0, Numbered(worker));
+        let order = [(); 6].map(|()| next(&queues));
+        let [second, third] = [1, 2].map(|further| Some((worker + further) % 3));
+        assert_eq!(order, [Some(worker), second, third, second, third, None]);
+    }
+}
+
 #[test]
 fn messages_start_before_placed_tasks_and_these_before_others() {
     let (queues, mut deques) = queues(1);

@@ -238,6 +238,21 @@ fn a_dead_giver_is_not_asked() {
 }
 
 #[test]
+fn a_pe_whose_neighbours_are_dead_asks_others_further_away() {
+    let mut asked = BTreeSet::new();
+    for seed in 0..30 {
+        let mut world = World::new(eight(), &settings(), seed);
+        world.mark_all_dead(0, &[1, 2, 3]);
+        assert!(world.tick(0, true).is_some());
+        asked.insert(world.catch_fish().0.number());
+        world.mark_all_dead(0, &[4, 5, 6, 7]);
+        assert_eq!(world.tick(0, true), None, "all are dead");
+        assert!(world.flying.is_empty());
+    }
+    assert_eq!(asked, (4..8).collect());
+}
+
+#[test]
 fn a_giver_that_does_not_answer_is_not_asked_again() {
     let mut asked = BTreeSet::new();
     for seed in 0..20 {

@@ -343,9 +343,13 @@ fn a_fish_that_may_be_with_the_dead_is_cast_anew() {
     world.tick(0, true);
     let (victim, _) = world.catch_fish();
     world.mark_dead(0, victim.number());
+    assert_eq!(world.nodes[0].statistics().fishes_lost, 1);
     world.tick(0, true);
-    let (next, _) = world.catch_fish();
+    let (next, fish) = world.catch_fish();
     assert_ne!(next, victim);
+    world.handle(0, next.number(), Message::NoWork { serial: fish.serial });
+    world.mark_dead(0, next.number());
+    assert_eq!(world.nodes[0].statistics().fishes_lost, 1, "the second was answered");
 }
 
 #[test]

@@ -365,3 +365,52 @@ fn a_candidate_that_sees_the_end_of_a_silent_pe_calls_again() {
         assert_eq!(one.0.heading().term, term(round, 1), "{loss:?}");
     }
 }
+
+/// Of a whole rack that is silent none answers, so as many others are looked at.
+#[test]
+fn a_pe_looks_at_as_many_others_as_have_been_silent() {
+    let looks = |loss, declared: &[u32]| {
+        let mut sixty = played(60, 64);
+        (1..=20).for_each(|lost| sixty.0.lose(ZERO, pe(lost), loss, &mut |_, _| {}));
+        sixty.hear(0, bulletin(declared));
+        let sent = sixty.lose(0).into_iter();
+        let looks = sent.filter_map(|(_, notice)| match notice {
+            Notice::Look { pe, .. } => Some(pe.number()),
+            _ => None,
+        });
+        looks.collect::<Vec<_>>()
+    };
+    let many: Vec<u32> = (21..42).collect();
+    assert_eq!(looks(Loss::Silent, &[]), many);
+    assert_eq!(looks(Loss::Witnessed, &[]), many[..16]);
+    let declared: Vec<u32> = (1..=20).collect();
+    assert_eq!(looks(Loss::Silent, &declared), many[..16], "these are known to be dead");
+}
+
+#[test]
+fn a_pe_that_has_lost_its_judge_asks_the_next_when_that_is_due_and_not_before() {
+    let mut three = played(3, 9);
+    assert_eq!(three.tick(PATIENCE * 9), (vec![], None), "it has lost none");
+    assert!(three.lose(0).ends_with(&[(3, look(1)), (3, look(2))]));
+    let due = PATIENCE / 2;
+    assert_eq!(three.tick(due.saturating_sub(Duration::from_nanos(1))), (vec![], Some(due)));
+    let lost = Notice::Orphaned { herald: pe(3), term: Term::FIRST, claim: Claim::Lost };
+    let (sent, next) = three.tick(due);
+    assert_eq!(sent, [(1, lost.clone()), (3, look(1))]);
+    assert_eq!(three.tick(due), (vec![], next));
+    three.lose(1);
+    let (sent, _) = three.tick(next.expect("it goes on"));
+    assert!(sent.ends_with(&[(2, lost), (3, look(2))]), "{sent:?}");
+}
+
+#[test]
+fn a_candidate_asks_again_when_that_is_due_and_not_before() {
+    let mut one = played(1, 4);
+    one.lose(0);
+    let (sent, due) = one.tick(ZERO);
+    assert_eq!(sent, []);
+    let (sent, _) = one.tick(due.expect("it waits for votes"));
+    let asked = Notice::Bulletin { of: one.0.heading(), after: 1, dead: vec![] };
+    assert_eq!(sent[..2], [2, 3].map(|child| (child, asked.clone())));
+    assert_eq!(sent[2..], [(1, look(2)), (1, look(3))]);
+}
