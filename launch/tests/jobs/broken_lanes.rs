@@ -1,6 +1,6 @@
 //! Jobs in which a library closes files that are not its own: what the TCP lane of a PE waits for
-//! its connections with. Each program below is a test that only these start, alone or under a
-//! launcher.
+//! its connections with, or the sockets on which a PE is called. Each program below is a test that
+//! only these start, alone or under a launcher.
 #![cfg(feature = "mpi")]
 
 use crate::common::launcher::launched_with;
@@ -21,9 +21,13 @@ const SAID: &str = "cannot go on: asking for the TCP lane's events";
 
 /// Runs a program under the launcher. `None` where no launcher belongs to this build.
 fn launched(program: &str) -> Option<Ended> {
+    launched_on("tcp", program)
+}
+
+fn launched_on(lane: &str, program: &str) -> Option<Ended> {
     let ports = ports::some();
     let variables = [(PORTS, OsStr::new(&ports)), (GRACE.0, OsStr::new(GRACE.1))];
-    Some(launched_with(3, program!(program), "tcp", &variables)?.into())
+    Some(launched_with(3, program!(program), lane, &variables)?.into())
 }
 
 /// The PE has said it once.
@@ -43,6 +47,26 @@ fn a_job_outlives_a_root_whose_lane_fails() {
     let Some(ended) = launched("break_the_lane_of_the_root") else { return };
     ended.is_well();
     says_it_once(&ended);
+}
+
+fn leaves_if_it_cannot_be_called(program: &str) {
+    for lane in ["tcp", "mpi"] {
+        let Some(ended) = launched_on(lane, program) else { return };
+        ended.is_well();
+        let said = ["listening for other PEs on the TCP lane", "watching the other PEs"];
+        let count = said.map(|said| ended.err.matches(&format!("cannot go on: {said}")).count());
+        assert_eq!(count[0] + count[1], 1, "{lane}: {}", ended.err);
+    }
+}
+
+#[test]
+fn a_pe_that_cannot_be_called_any_more_leaves() {
+    leaves_if_it_cannot_be_called("close_the_sockets_of_one");
+}
+
+#[test]
+fn a_job_outlives_a_root_that_cannot_be_called_any_more() {
+    leaves_if_it_cannot_be_called("close_the_sockets_of_the_root");
 }
 
 #[test]
@@ -107,6 +131,35 @@ mod programs {
         cx.agree_to_end().await;
         println!("all is well");
         Ok(())
+    }
+
+    /// Waits on a PE whose sockets are gone, until that has left.
+    async fn wait_there(cx: &Context, broken: Pe) -> ultramarine::Result<()> {
+        let first = cx.attempt() == 1;
+        let close = async |cx: Context, (broken, first): (Pe, bool)| {
+            if first && cx.pe() == broken {
+                ports::own().into_keys().for_each(mischief::spoil);
+                cx.sleep(Duration::from_hours(1)).await;
+            }
+        };
+        cx.supervised().spawn_at(broken, close, (broken, first)).await?;
+        cx.agree_to_end().await;
+        println!("all is well");
+        Ok(())
+    }
+
+    #[test]
+    #[ignore = "runs as a job"]
+    fn close_the_sockets_of_one() {
+        let job = Options::default().run(async |cx| wait_there(&cx, Pe::new(1)).await);
+        job.expect("the job ends well");
+    }
+
+    #[test]
+    #[ignore = "runs as a job"]
+    fn close_the_sockets_of_the_root() {
+        let job = Options::default().run_restartable(async |cx| wait_there(&cx, Pe::ROOT).await);
+        job.expect("the job ends well");
     }
 
     #[test]

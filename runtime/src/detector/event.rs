@@ -11,6 +11,12 @@ pub enum FailureEvent {
     /// The other PEs have declared this PE dead. It must leave: nothing that it does counts any
     /// more. This is the last event.
     Expelled,
+    /// This PE cannot watch the others any more, and to them it is as one that has died. So it must
+    /// leave. This is the last event.
+    Broken {
+        /// What is wrong.
+        reason: String,
+    },
     /// Another PE has taken the place of the root, which is dead.
     Succession {
         /// The new root.

@@ -138,11 +138,9 @@ impl EventLoop {
                 return;
             }
             let asked = self.sleep();
-            if let Err(error) = unless_interrupted(self.poll.poll(&mut events, Some(asked))) {
-                // It cannot watch any more, which looks like a crash to the other PEs. So this PE
-                // must leave.
-                tracing::error!("the detector cannot wait for its connections: {error}");
-                return (self.report)(FailureEvent::Expelled);
+            let polled = unless_interrupted(self.poll.poll(&mut events, Some(asked)));
+            if let Err(error) = polled.and_then(|()| self.listener.check()) {
+                return (self.report)(FailureEvent::Broken { reason: error.to_string() });
             }
             if self.clock.advance(Instant::now(), asked) {
                 count(&self.counters.stalls);
@@ -416,7 +414,7 @@ impl EventLoop {
 impl Drop for EventLoop {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            (self.report)(FailureEvent::Expelled);
+            (self.report)(FailureEvent::Broken { reason: "its thread has panicked".to_owned() });
         }
     }
 }

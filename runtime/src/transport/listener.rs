@@ -5,10 +5,17 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// How often to look whether the socket is still there.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Accepts calls. Epoll tells of a call only once, so this remembers whether there may be more.
 pub(crate) struct Listener {
     socket: TcpListener,
+    address: SocketAddr,
+    checked: Instant,
     is_called: bool,
     /// The system refused the last call, for lack of file descriptors, for example.
     is_short: bool,
@@ -22,7 +29,8 @@ impl Listener {
         token: Token,
     ) -> io::Result<Self> {
         registry.register(&mut socket, token, Interest::READABLE)?;
-        Ok(Listener { socket, is_called: true, is_short: false })
+        let (address, checked) = (socket.local_addr()?, Instant::now());
+        Ok(Listener { socket, address, checked, is_called: true, is_short: false })
     }
 
     /// Notes that there are calls.
@@ -40,6 +48,23 @@ impl Listener {
         let mut sockets = [PollFd::new(&self.socket, PollFlags::IN)];
         // If the system does not say, there may be some.
         self.is_called &= poll(&mut sockets, Some(&Timespec::default())) != Ok(0);
+    }
+
+    /// Finds out now and then whether the socket is still there. Code that closes files which are
+    /// not its own may have closed it, and epoll does not tell of that.
+    ///
+    /// # Errors
+    /// It is not, so no call will come any more.
+    pub(crate) fn check(&mut self) -> io::Result<()> {
+        if self.checked.elapsed() < CHECK_EVERY {
+            return Ok(());
+        }
+        self.checked = Instant::now();
+        match self.socket.local_addr() {
+            Ok(address) if address == self.address => Ok(()),
+            Ok(_) => Err(io::Error::other("another socket has its number")),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether there may be calls that can be accepted at once; not after an error.

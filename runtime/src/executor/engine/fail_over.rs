@@ -35,12 +35,19 @@ impl<S: EngineSite> Engine<S> {
                     self.node.mark_dead(&dead, &mut EngineHost { state: &mut self.state, pe });
                 }
                 // The root was needed only until it said that the job is over, and so was this PE.
-                FailureEvent::Expelled | FailureEvent::RootLost { .. }
+                FailureEvent::Expelled
+                | FailureEvent::Broken { .. }
+                | FailureEvent::RootLost { .. }
                     if self.node.phase() != Phase::Running =>
                 {
                     self.leave_unanswered(pe);
                 }
                 FailureEvent::Expelled => return Err(JobError::Expelled { me }),
+                FailureEvent::Broken { reason } => {
+                    let doing = "watching the other PEs".to_owned();
+                    let error = LaneError::Io { doing, source: std::io::Error::other(reason) };
+                    return Err(JobError::Link { me, source: error.into() });
+                }
                 FailureEvent::RootLost { reason } => return Err(JobError::RootLost { me, reason }),
                 FailureEvent::Succession { judge } => {
                     self.node.set_root(judge);

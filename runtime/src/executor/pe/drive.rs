@@ -116,7 +116,9 @@ impl Processor {
                 interval = POLL_INTERVAL_MIN;
             }
             let due = turn.due.map(|due| due.saturating_sub(self.started.elapsed()));
-            let due = [due, timer].into_iter().flatten().min().unwrap_or(LONG_SLEEP);
+            // Of what the standby does no worker is busy: the driver looks at it all the same.
+            let look = self.standby.is_at_work().then(|| BlockedCheck::interval(limit));
+            let due = [due, timer, look].into_iter().flatten().min().unwrap_or(LONG_SLEEP);
             if due.is_zero() {
                 std::thread::yield_now();
                 continue;

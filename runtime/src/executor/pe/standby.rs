@@ -110,7 +110,10 @@ impl Processor {
         if self.idle.load(Ordering::Relaxed) > stuck {
             return;
         }
-        if !self.standby.call() {
+        let is_first = self.standby.call();
+        // It looks from now on whether what the standby does blocks that.
+        self.nudge();
+        if !is_first {
             return;
         }
         let pe = self.clone();

@@ -44,6 +44,11 @@ impl BlockedCheck {
         BlockedCheck { looked_at: Instant::now(), threads }
     }
 
+    /// How often to [look](Self::look) at least, so that a thread is reported soon after `limit`.
+    pub(crate) fn interval(limit: Duration) -> Duration {
+        limit / LOOKS
+    }
+
     /// Reports each thread that its task has blocked for `limit`, once for each such task: the
     /// thread's index, and how long it has waited.
     pub(crate) fn look<'a, I>(
@@ -56,14 +61,14 @@ impl BlockedCheck {
     {
         let now = Instant::now();
         let passed = now - self.looked_at;
-        if passed < limit / LOOKS {
+        if passed < Self::interval(limit) {
             return;
         }
         self.looked_at = now;
-        // Cut, since the whole process may have been stopped meanwhile.
-        let passed = passed.min(limit / LOOKS * 2);
+        // The whole process may have been stopped meanwhile.
+        let counts_max = Self::interval(limit) * 2;
         for (seen, activity) in self.threads.iter_mut().zip(activities.clone()) {
-            seen.look(activity, passed);
+            seen.look(activity, passed, counts_max);
         }
         for (index, activity) in activities.enumerate() {
             let compute = self.threads.iter().any(|seen| seen.computes);
@@ -78,15 +83,16 @@ impl BlockedCheck {
 }
 
 impl Seen {
-    /// Compares with the last look, `passed` ago.
-    fn look(&mut self, activity: &Activity, passed: Duration) {
+    /// Compares with the last look, `passed` ago. A wait since then counts for `counts_max` at
+    /// most.
+    fn look(&mut self, activity: &Activity, passed: Duration, counts_max: Duration) {
         let (runs, busy_for) = (activity.runs(), activity.busy_for());
         let more = busy_for.zip(self.busy_for).map(|(now, before)| now.saturating_sub(before));
         self.computes = more.is_none_or(|more| more > passed / COMPUTES_FROM);
         let is_the_same = runs == self.runs && activity.function.get().is_some();
         self.was_reported &= is_the_same;
-        self.waited =
-            if is_the_same && !self.computes { self.waited + passed } else { Duration::ZERO };
+        let waits = is_the_same && !self.computes;
+        self.waited = if waits { self.waited + passed.min(counts_max) } else { Duration::ZERO };
         (self.runs, self.busy_for) = (runs, busy_for);
     }
 
@@ -110,7 +116,7 @@ mod tests {
         let second = Duration::from_secs(1);
         let mut looks = |activity: &Activity| {
             // The time since the last look. The test's own work is short against it.
-            seen.look(activity, second);
+            seen.look(activity, second, second);
             seen.waited
         };
         looks(&activity);
@@ -151,7 +157,7 @@ mod tests {
             let _ = wait.recv();
         });
         said.recv().expect("it says so");
-        (0..2).for_each(|_| seen.look(&activity, day));
+        (0..2).for_each(|_| seen.look(&activity, day, day));
         assert_eq!(seen.waited, day, "what it used is little");
         assert!(!seen.is_late(limit, &activity), "it uses a core, or waits for one");
         spins.store(false, Ordering::Relaxed);

@@ -175,6 +175,10 @@ impl Lane for TcpLane {
             }
             _ => {}
         }
+        self.sockets.listener.check().map_err(|source| {
+            let doing = "listening for other PEs on the TCP lane".to_owned();
+            LaneError::Io { doing, source }
+        })?;
         for event in &self.events {
             match event.token() {
                 LISTENER => self.sockets.listener.on_call(),

@@ -75,6 +75,7 @@ fn say(event: &FailureEvent) -> String {
             format!("dead {}", numbers.join(" "))
         }
         FailureEvent::Expelled => "expelled".to_owned(),
+        FailureEvent::Broken { reason } => format!("broken {reason}"),
         FailureEvent::RootLost { reason } => format!("root lost {reason}"),
         FailureEvent::Succession { judge } => format!("succession {}", judge.number()),
         FailureEvent::EndAgreed => "end agreed".to_owned(),
