@@ -156,6 +156,7 @@ fn what_is_urgent_wakes_a_worker_or_else_the_driver() {
         DONE.load(SeqCst) == 2
     });
     assert!(!rests(&pe.0), "the worker has not come back");
+    assert!(bell.rung() > 0, "the driver looks at what the standby does");
     drop(blocked);
     eventually("it rests, and wakes the driver", || bell.rung() > 0);
     pe.0.start_ending();
