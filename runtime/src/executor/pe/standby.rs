@@ -6,7 +6,7 @@
 use super::processor::{Processor, Task};
 use crate::code::Name;
 use crate::executor::schedule::queues::Ready;
-use crate::executor::schedule::standby::urgently;
+use crate::executor::schedule::standby::{Called, urgently};
 use crate::executor::schedule::threads::STACK_BYTES;
 use crate::executor::task::caught::discard_with;
 use crate::executor::task::start::{Effort, Packed, Start};
@@ -110,10 +110,12 @@ impl Processor {
         if self.idle.load(Ordering::Relaxed) > stuck {
             return;
         }
-        let is_first = self.standby.call();
-        // It looks from now on whether what the standby does blocks that.
-        self.nudge();
-        if !is_first {
+        let called = self.standby.call();
+        if called != Called::Awake {
+            // The driver looks now and then whether a task blocks the standby.
+            self.nudge();
+        }
+        if called != Called::NoThread {
             return;
         }
         let pe = self.clone();

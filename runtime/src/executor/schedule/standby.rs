@@ -41,6 +41,17 @@ enum Stage {
     IsClosed,
 }
 
+/// How a call has found the thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Called {
+    /// It slept, and has been woken.
+    Asleep,
+    /// It looks again by itself before it sleeps, or the PE has left.
+    Awake,
+    /// There is none: the caller must start it.
+    NoThread,
+}
+
 /// The driver calls the thread when something has waited for this long. Mostly a worker comes to it
 /// within microseconds.
 const CALL_STANDBY_AFTER: Duration = Duration::from_millis(1);
@@ -134,20 +145,23 @@ impl Standby {
         since.is_some_and(|since| now - since >= CALL_STANDBY_AFTER)
     }
 
-    /// Calls the thread, unless it has been called. Returns whether the caller must start it.
-    pub(crate) fn call(&self) -> bool {
+    /// Calls the thread, unless it has been called.
+    pub(crate) fn call(&self) -> Called {
         let mut state = self.state();
-        match state.stage {
-            // It looks again before it sleeps.
-            Stage::IsCalled | Stage::IsClosed => return false,
-            Stage::Sleeps | Stage::IsAtWork => state.stage = Stage::IsCalled,
+        let was_asleep = state.stage == Stage::Sleeps;
+        if state.stage != Stage::IsClosed {
+            state.stage = Stage::IsCalled;
+        }
+        if !was_asleep {
+            return Called::Awake;
         }
         let has_thread = std::mem::replace(&mut state.has_thread, true);
         drop(state);
-        if has_thread {
-            self.changed.notify_one();
+        if !has_thread {
+            return Called::NoThread;
         }
-        !has_thread
+        self.changed.notify_one();
+        Called::Asleep
     }
 
     /// The thread could not be started.
@@ -235,11 +249,12 @@ mod tests {
     fn the_thread_is_started_once_and_called_while_it_is_not() {
         let standby = Standby::default();
         assert!(!standby.is_at_work());
-        assert!(standby.call(), "there is no thread yet");
-        assert!(standby.is_at_work() && !standby.call(), "it will come");
+        assert_eq!(standby.call(), Called::NoThread);
+        assert!(standby.is_at_work());
+        assert_eq!(standby.call(), Called::Awake, "it will come");
         standby.note_no_thread();
         assert!(!standby.is_at_work());
-        assert!(standby.call(), "it could not be started");
+        assert_eq!(standby.call(), Called::NoThread, "it could not be started");
         let (begun, begins) = mpsc::channel();
         let (go_on, goes_on) = mpsc::channel();
         std::thread::scope(|scope| {
@@ -252,28 +267,29 @@ mod tests {
             });
             assert_eq!(begins.recv(), Ok(true));
             assert!(standby.is_at_work());
-            // It looks again before it sleeps.
-            assert!(!standby.call());
+            assert_eq!(standby.call(), Called::Awake, "it looks again before it sleeps");
             go_on.send(()).expect("it waits");
             assert_eq!(begins.recv(), Ok(true));
             go_on.send(()).expect("it waits");
             while standby.is_at_work() {
                 std::thread::yield_now();
             }
-            assert!(!standby.call(), "it has a thread, which sleeps");
+            assert_eq!(standby.call(), Called::Asleep);
             assert_eq!(begins.recv(), Ok(true));
             standby.close();
             go_on.send(()).expect("it waits");
             standing_by.join().expect("it does not panic");
         });
-        assert!(!standby.call() && !standby.is_at_work() && !is_standby());
+        assert_eq!(standby.call(), Called::Awake, "the PE has left");
+        assert!(!standby.is_at_work() && !is_standby());
     }
 
     #[test]
     fn no_thread_is_started_once_the_pe_has_left() {
         let standby = Standby::default();
         standby.close();
-        assert!(!standby.call() && !standby.is_at_work());
+        assert_eq!(standby.call(), Called::Awake);
+        assert!(!standby.is_at_work());
         standby.stand_by(|| unreachable!("it is not called"));
     }
 

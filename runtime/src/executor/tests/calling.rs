@@ -8,7 +8,7 @@ use crate::protocol::Message;
 use crate::transport::{Lane, LaneError, Sleeper};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use ultramarine_testkit::eventually;
 use ultramarine_topology::{Distance, Pe};
 
@@ -63,22 +63,39 @@ fn with_bell() -> (ByHand, Arc<Bell>) {
     (start(job), bell)
 }
 
-/// Has a worker of the PE wait inside a task until it is opened.
+/// Has a thread of the PE wait inside a task until it is opened.
 struct Blocked {
     is_open: Arc<AtomicBool>,
 }
 
 impl Blocked {
+    /// A worker.
     fn one(pe: &Arc<Processor>) -> Self {
+        let (blocked, is_inside, block) = Self::new();
+        pe.run_async(block).expect("this thread is no worker").detach();
+        eventually("it has begun", || is_inside.load(SeqCst));
+        blocked
+    }
+
+    /// The standby, while all workers are blocked.
+    fn standby(pe: &Arc<Processor>) -> Self {
+        let (blocked, is_inside, block) = Self::new();
+        urgent(pe, block);
+        eventually("it has begun", || {
+            pe.call_standby_if_late();
+            is_inside.load(SeqCst)
+        });
+        blocked
+    }
+
+    fn new() -> (Self, Arc<AtomicBool>, impl Future<Output = ()> + Send + 'static) {
         let (is_open, is_inside) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         let (open, inside) = (is_open.clone(), is_inside.clone());
         let block = async move {
             inside.store(true, SeqCst);
             eventually("it is opened", || open.load(SeqCst));
         };
-        pe.run_async(block).expect("this thread is no worker").detach();
-        eventually("it has begun", || is_inside.load(SeqCst));
-        Blocked { is_open }
+        (Blocked { is_open }, is_inside, block)
     }
 }
 
@@ -86,6 +103,14 @@ impl Drop for Blocked {
     fn drop(&mut self) {
         self.is_open.store(true, SeqCst);
     }
+}
+
+/// Has the PE run what must not wait for a worker.
+fn urgent(pe: &Arc<Processor>, future: impl Future<Output = ()> + Send + 'static) {
+    let again = |_| unreachable!("it waits for nothing");
+    let (runnable, task) = async_task::spawn(future, again);
+    task.detach();
+    pe.resume_first(runnable);
 }
 
 /// The only worker's work is over.
@@ -136,12 +161,7 @@ fn the_last_worker_that_rests_wakes_the_driver() {
 #[test]
 fn what_is_urgent_wakes_a_worker_or_else_the_driver() {
     static DONE: AtomicU32 = AtomicU32::new(0);
-    let urgent = |pe: &Arc<Processor>| {
-        let again = |_| unreachable!("it waits for nothing");
-        let (runnable, task) = async_task::spawn(async { _ = DONE.fetch_add(1, SeqCst) }, again);
-        task.detach();
-        pe.resume_first(runnable);
-    };
+    let urgent = |pe| urgent(pe, async { _ = DONE.fetch_add(1, SeqCst) });
     let (pe, bell) = with_bell();
     urgent(&pe.0);
     eventually("the worker does it", || DONE.load(SeqCst) == 1);
@@ -166,6 +186,21 @@ fn what_is_urgent_wakes_a_worker_or_else_the_driver() {
     pe.0.close();
     urgent(&pe.0);
     assert!(!pe.0.queues.has_urgent(), "the PE has left");
+}
+
+/// Were it to wake itself, it would not rest while the standby is inside a long task.
+#[test]
+fn the_driver_is_not_woken_for_a_standby_that_is_at_work() {
+    let (pe, bell) = with_bell();
+    let _worker = Blocked::one(&pe.0);
+    let _standby = Blocked::standby(&pe.0);
+    urgent(&pe.0, async {});
+    bell.rung();
+    let start = Instant::now();
+    while start.elapsed() < A_WHILE {
+        pe.0.call_standby_if_late();
+    }
+    assert_eq!(bell.rung(), 0);
 }
 
 #[test]
@@ -212,18 +247,14 @@ fn as_many_are_active_as_there_are_workers_and_none_once_they_have_gone() {
 #[test]
 fn the_driver_calls_workers_for_what_waits() {
     static RUN: AtomicU32 = AtomicU32::new(0);
-    let pe = alone(2, |_| {});
-    let waits = || {
+    for was_declined in [false, true] {
+        let pe = alone(2, |_| {});
         let task = |()| _ = RUN.fetch_add(1, SeqCst);
         // Two are active as it seems, so that none is called.
         pe.0.active.store(2, SeqCst);
         let waiting = pe.context().spawn_fn(Distance::ZERO, task, ());
         pe.0.active.store(0, SeqCst);
         assert!(!pe.0.queues.is_empty());
-        waiting
-    };
-    for was_declined in [false, true] {
-        let waiting = waits();
         pe.0.was_declined.store(was_declined, SeqCst);
         pe.0.wake_workers_if_needed();
         assert_eq!(end_of(waiting), Ok(()));
@@ -231,10 +262,10 @@ fn the_driver_calls_workers_for_what_waits() {
         eventually("all rest", || pe.0.active.load(SeqCst) == 0);
         eventually("all have answered", || pe.0.called_all.load(SeqCst) == 0);
         assert_eq!(pe.0.called.load(SeqCst), 0);
+        pe.0.wake_workers_if_needed();
+        assert_eq!(pe.0.active.load(SeqCst), 0, "nothing waits");
     }
     assert_eq!(RUN.load(SeqCst), 2);
-    pe.0.wake_workers_if_needed();
-    assert_eq!(pe.0.active.load(SeqCst), 0, "nothing waits");
 }
 
 #[test]
