@@ -97,7 +97,7 @@ impl Processor {
     pub(crate) fn drive(self: &Arc<Self>, generation: u64) -> Option<Leave> {
         let mut interval = POLL_INTERVAL_MIN;
         let mut was_busy = false;
-        let mut blocked = BlockedCheck::new(self.settings.threads + 1);
+        let mut blocked = BlockedCheck::new(self.settings.threads);
         while !self.main_ended.load(Ordering::SeqCst) && !self.is_ending() {
             let turn = self.turn();
             if !self.driver.is_current(generation) {

@@ -6,8 +6,8 @@
 //! the system what the thread did meanwhile. A thread that used the CPU, or waited for it,
 //! computes; so does one that waits for it still, however long.
 //!
-//! A thread that waits for another thread may be inside rayon, and wait for what another worker
-//! computes. So it counts as blocked only while no other of these threads computes.
+//! A thread that waits for another thread may be inside rayon, and wait for what a worker computes.
+//! So it counts as blocked only while no worker computes. (Inside rayon none waits for the standby.)
 
 use crate::executor::task::activity::Activity;
 use std::time::{Duration, Instant};
@@ -22,7 +22,9 @@ const COMPUTES_FROM: u32 = 20;
 /// What the driver has seen of the threads that run tasks.
 pub(crate) struct BlockedCheck {
     looked_at: Instant,
+    /// The workers, then the standby.
     threads: Vec<Seen>,
+    workers: usize,
 }
 
 /// What it has seen of one of them.
@@ -38,10 +40,10 @@ struct Seen {
 }
 
 impl BlockedCheck {
-    /// For this number of threads at most.
-    pub(crate) fn new(threads: usize) -> Self {
-        let threads = (0..threads).map(|_| Seen::default()).collect();
-        BlockedCheck { looked_at: Instant::now(), threads }
+    /// For this number of workers, and a standby.
+    pub(crate) fn new(workers: usize) -> Self {
+        let threads = (0..=workers).map(|_| Seen::default()).collect();
+        BlockedCheck { looked_at: Instant::now(), threads, workers }
     }
 
     /// How often to [look](Self::look) at least, so that a thread is reported soon after `limit`.
@@ -50,7 +52,8 @@ impl BlockedCheck {
     }
 
     /// Reports each thread that its task has blocked for `limit`, once for each such task: the
-    /// thread's index, and how long it has waited.
+    /// thread's index, and how long it has waited. The workers' activities come first, then the
+    /// standby's, if there is one.
     pub(crate) fn look<'a, I>(
         &mut self,
         limit: Duration,
@@ -70,10 +73,10 @@ impl BlockedCheck {
         for (seen, activity) in self.threads.iter_mut().zip(activities.clone()) {
             seen.look(activity, passed, counts_max);
         }
+        let do_workers_compute = self.threads[..self.workers].iter().any(|seen| seen.computes);
         for (index, activity) in activities.enumerate() {
-            let compute = self.threads.iter().any(|seen| seen.computes);
             if self.threads[index].is_late(limit, activity)
-                && !(compute && activity.waits_for_thread())
+                && !(do_workers_compute && activity.waits_for_thread())
             {
                 self.threads[index].was_reported = true;
                 report(index, activity, self.threads[index].waited);
@@ -137,6 +140,36 @@ mod tests {
         stranger.function.set(Some(|| "two"));
         assert_eq!(looks(&stranger), Duration::ZERO);
         assert_eq!(looks(&stranger), Duration::ZERO, "nothing is known of its thread");
+    }
+
+    /// Inside rayon no thread waits for it.
+    #[test]
+    fn a_standby_that_computes_hides_no_blocked_worker() {
+        let limit = Duration::from_millis(100);
+        // The other computes as it seems, since nothing is known of its thread.
+        let (waits, computes) = (Arc::<Activity>::default(), Activity::default());
+        let own = waits.clone();
+        let (go_on, wait) = mpsc::channel::<()>();
+        let (say, said) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            own.bind_to_this_thread();
+            own.function.set(Some(|| "one"));
+            say.send(()).expect("it is awaited");
+            let _ = wait.recv();
+        });
+        said.recv().expect("it says so");
+        let reported = |threads: [&Activity; 2]| {
+            let (mut check, mut reported) = (BlockedCheck::new(1), Vec::new());
+            for _ in 0..3 * LOOKS {
+                std::thread::sleep(BlockedCheck::interval(limit));
+                check.look(limit, threads.into_iter(), |index, _, _| reported.push(index));
+            }
+            reported
+        };
+        assert_eq!(reported([&waits, &computes]), [0]);
+        assert!(reported([&computes, &waits]).is_empty(), "it may wait for the worker");
+        drop(go_on);
+        thread.join().expect("it ends");
     }
 
     #[test]
