@@ -1,4 +1,4 @@
-//! What a worker does at the moment, for other threads to read.
+//! What a thread that runs tasks does at the moment, for other threads to read.
 
 use crate::code::{Name, NameCell};
 use std::cell::RefCell;
@@ -11,13 +11,16 @@ use std::time::Duration;
 /// What the main task is called among the names of functions.
 pub(crate) const MAIN_TASK: &str = "the main task";
 
-/// What a worker does. It has a cache line to itself, because its worker writes it often.
+/// What a worker does, or the standby. It has a cache line to itself, because its thread writes it
+/// often.
 #[repr(align(128))]
 #[derive(Default)]
 pub(crate) struct Activity {
-    /// The number of tasks it has started.
+    /// The number of tasks it has started. (The standby's are counted with those of other threads
+    /// without deques.)
     pub(crate) started: AtomicU64,
-    /// The number of this PE's own tasks that have ended on this thread, while they are counted.
+    /// The number of this PE's own tasks that have ended on this thread, while they are counted. (Of
+    /// the standby's no sum is made: what it runs is not counted.)
     pub(crate) ended: AtomicU64,
     /// How often it has resumed a task.
     pub(crate) resumed: AtomicU64,
@@ -28,11 +31,11 @@ pub(crate) struct Activity {
 }
 
 thread_local! {
-    /// The calling thread's activity, if it is a worker.
+    /// The calling thread's activity, if it is a worker or the standby.
     static OWN: RefCell<Option<Arc<Activity>>> = const { RefCell::new(None) };
 }
 
-/// Notes that the calling worker enters a function, or (`None`) that it is between two tasks.
+/// Notes that the calling thread enters a function, or (`None`) that it is between two tasks.
 /// Returns the function it was in before. (This takes 5 ns. The start of a task that was spawned
 /// here skips it: the queue has noted the function already.)
 pub(crate) fn enter_function(function: Option<Name>) -> Option<Name> {
@@ -74,7 +77,7 @@ fn note_end_here() {
 }
 
 impl Activity {
-    /// Makes the calling thread the worker whose activity this is.
+    /// Makes this the calling thread's activity.
     pub(crate) fn bind_to_this_thread(self: &Arc<Self>) {
         if let Ok(thread) = fs::read_link("/proc/thread-self") {
             let _ = self.thread.set(Path::new("/proc").join(thread));

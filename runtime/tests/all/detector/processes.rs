@@ -51,7 +51,10 @@ fn pe_process() {
         let mut out = std::io::stdout().lock();
         writeln!(out, "{MARK}{now} {}", say(&event)).unwrap();
         out.flush().unwrap();
-        if matches!(event, FailureEvent::Expelled | FailureEvent::RootLost { .. }) {
+        if matches!(
+            event,
+            FailureEvent::Expelled | FailureEvent::Broken { .. } | FailureEvent::RootLost { .. }
+        ) {
             // It leaves soon, as a real one does.
             std::thread::spawn(|| {
                 std::thread::sleep(Duration::from_millis(100));

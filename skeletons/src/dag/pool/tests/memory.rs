@@ -81,7 +81,7 @@ fn those_that_wait_for_what_is_forgotten_need_no_memory_for_ever() {
     assert_eq!(pool.waiters.most(), 2);
 }
 
-/// In a graph in blocks, of which the readers are not known: who knows whether there are any more?
+/// In a graph in blocks. The readers are not known, so a result may be read again.
 #[test]
 fn where_memory_is_short_what_was_not_used_for_long_goes_though_it_costs_more() {
     let mut pool = pool_of(vec![Vec::new(); 21], vec![0; 21], 2);
