@@ -15,12 +15,12 @@
 
 use super::standstill;
 use super::sys::{self, Fork};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use ultramarine_environment::launcher::{PMI_FD, PMIX_NAMESPACE, PMIX_SERVER_URI};
 
 /// The longest that a launcher may take to answer: it may be stopped for a while. A guard does not
@@ -31,12 +31,13 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// How long the first visit to a `PMIx` server may take; each of the others may take twice as long
 /// as the last. A server that is only just hearing of the process's own end may accept a visitor in
 /// its name and never answer: once in a hundred times on a busy machine. And a visit that is broken
-/// off while the server is only slow can make it fail, or stand still for ever. So while that is
-/// stopped no time passes.
+/// off while the server is only slow can make it fail, or stand still for ever. So while the server
+/// is stopped no time passes.
 const VISIT_PATIENCE: Duration = Duration::from_millis(1500);
 const VISITS_MAX: u32 = 5;
 
-/// How often to look meanwhile whether the server is stopped.
+/// How often to look meanwhile whether the server is stopped. Time is counted in looks: it passes
+/// only while the guard itself runs.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How long to wait for the signal of a child's end before looking again, in milliseconds.
@@ -116,7 +117,8 @@ fn libraries_in(maps: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Takes leave of the launcher, which is this process, in the name of one that talked to it so.
+/// Takes leave of the launcher in the name of a process that talked to it so. `launcher` is the
+/// launcher's process number.
 pub(super) fn on_behalf_of(server: Server, launcher: u32) -> Result<(), String> {
     let variable = |name: &str| std::env::var(name).ok();
     if let Some(socket) = variable(PMI_FD) {
@@ -164,56 +166,59 @@ fn visit_apart(
         }
         Fork::Parent { child } => {
             drop(theirs);
-            let answer = read_within(ours, patience, || standstill::is_still(launcher));
+            let is_stopped = || standstill::is_process_stopped(launcher);
+            let answer = read_until(ours, |_| false, patience, is_stopped).ok().flatten();
             sys::send(child, libc::SIGKILL);
             while sys::reap(child).is_none() {
                 // Until word comes of its end.
                 sys::next_signal(REAP_MS);
             }
+            let answer = answer.and_then(|text| String::from_utf8(text).ok());
             let answer = answer.and_then(|text| text.strip_prefix('!').map(str::to_owned));
             Ok(answer.map(|reason| if reason.is_empty() { Ok(()) } else { Err(reason) }))
         }
     }
 }
 
-/// What comes until its end, if that is in time. While it `stands_still`, no time passes, but for
-/// [`PATIENCE`] in all.
-fn read_within(
+/// What comes until it `is_whole`, or ends; `None` if that takes too long. While the other side
+/// `is_stopped`, no time passes, but for [`PATIENCE`] in all.
+fn read_until(
     mut socket: UnixStream,
+    is_whole: impl Fn(&[u8]) -> bool,
     patience: Duration,
-    stands_still: impl Fn() -> bool,
-) -> Option<String> {
-    socket.set_read_timeout(Some(LOOK_EVERY)).ok()?;
-    let (start, mut passed, mut text) = (Instant::now(), Duration::ZERO, Vec::new());
-    let mut part = [0; 256];
-    while passed < patience && start.elapsed() < PATIENCE {
+    is_stopped: impl Fn() -> bool,
+) -> io::Result<Option<Vec<u8>>> {
+    socket.set_read_timeout(Some(LOOK_EVERY))?;
+    let (mut waited, mut passed) = (Duration::ZERO, Duration::ZERO);
+    let (mut text, mut part) = (Vec::new(), [0; 256]);
+    while !is_whole(&text) {
+        if passed >= patience || waited >= PATIENCE {
+            return Ok(None);
+        }
         match socket.read(&mut part) {
-            Ok(0) => return String::from_utf8(text).ok(),
+            Ok(0) => break,
             Ok(count) => text.extend_from_slice(&part[..count]),
-            Err(error) if error.kind() != ErrorKind::WouldBlock => return None,
-            Err(_) if stands_still() => {}
-            Err(_) => passed += LOOK_EVERY,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                waited += LOOK_EVERY;
+                passed += if is_stopped() { Duration::ZERO } else { LOOK_EVERY };
+            }
+            // The guard itself was stopped, and goes on.
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
-    None
+    Ok(Some(text))
 }
 
 /// Sends the command and waits for the answer. A launcher that has gone gets nothing. (The
 /// socket may be one of TCP as well.)
-fn say_on(mut socket: UnixStream, word: &[u8], answer_has: &[u8]) -> std::io::Result<()> {
+fn say_on(mut socket: UnixStream, word: &[u8], answer_has: &[u8]) -> io::Result<()> {
     socket.set_nonblocking(false)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
     socket.write_all(word)?;
-    let (start, mut answer, mut part) = (Instant::now(), Vec::new(), [0; 256]);
     // The answer to what the process itself had asked last may come before.
     let has_come = |answer: &[u8]| answer.windows(answer_has.len()).any(|part| part == answer_has);
-    while !has_come(&answer) && start.elapsed() < PATIENCE {
-        match socket.read(&mut part)? {
-            0 => break,
-            n => answer.extend_from_slice(&part[..n]),
-        }
-    }
-    Ok(())
+    let answer = read_until(socket, has_come, PATIENCE, || false)?;
+    answer.map(drop).ok_or_else(|| ErrorKind::TimedOut.into())
 }
 
 fn visit_pmix(libraries: &[PathBuf]) -> Result<(), String> {
@@ -236,6 +241,7 @@ fn visit_pmix(libraries: &[PathBuf]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
     use std::thread;
 
     #[test]
@@ -287,6 +293,35 @@ mod tests {
         });
         say_on(ours, b"cmd=finalize\n", b"finalize").expect("it was understood");
         launcher.join().expect("no panic");
+    }
+
+    #[test]
+    fn a_guard_that_was_stopped_itself_goes_on_waiting() {
+        let stop =
+            "for n in 1 2 3; do sleep 0.1; kill -STOP $PPID; sleep 0.2; kill -CONT $PPID; done";
+        let mut stops = Command::new("sh").args(["-c", stop]).spawn().expect("it is there");
+        let (ours, mut theirs) = UnixStream::pair().expect("sockets");
+        let server = thread::spawn(move || {
+            stops.wait().expect("it is our child");
+            theirs.write_all(b"cmd=finalize_ack\n").expect("it listens");
+        });
+        say_on(ours, b"cmd=finalize\n", b"finalize").expect("it was understood");
+        server.join().expect("no panic");
+    }
+
+    #[test]
+    fn no_time_passes_for_a_server_that_is_stopped() {
+        let answer = |is_stopped: bool| {
+            let (ours, mut theirs) = UnixStream::pair().expect("sockets");
+            let server = thread::spawn(move || {
+                thread::sleep(LOOK_EVERY * 8);
+                let _ = theirs.write_all(b"!");
+            });
+            let answer = read_until(ours, |_| false, LOOK_EVERY * 3, || is_stopped);
+            server.join().expect("no panic");
+            answer.expect("the socket is whole")
+        };
+        assert_eq!((answer(true), answer(false)), (Some(b"!".to_vec()), None));
     }
 
     #[test]

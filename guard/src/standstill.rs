@@ -54,14 +54,14 @@ impl Standstill {
     ) -> Option<Duration> {
         let step = now.saturating_duration_since(self.looked).min(STEP_MAX);
         self.looked = now;
-        let is_still = is_still(child as u32) && !self.is_wanted;
-        self.stopped_for = if is_still { self.stopped_for + step } else { Duration::ZERO };
+        let is_stopped = is_process_stopped(child as u32) && !self.is_wanted;
+        self.stopped_for = if is_stopped { self.stopped_for + step } else { Duration::ZERO };
         limit.filter(|limit| self.stopped_for > *limit + MARGIN).map(|_| self.stopped_for)
     }
 }
 
 /// Whether a process is stopped, but not by a debugger.
-pub(super) fn is_still(process: u32) -> bool {
+pub(super) fn is_process_stopped(process: u32) -> bool {
     is_stopped(&std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default())
 }
 

@@ -6,7 +6,7 @@ use super::finalize;
 use super::image::Image;
 use super::lineage::Lineage;
 use super::segments::Segment;
-use super::standstill::{self, Standstill};
+use super::standstill::{Standstill, is_process_stopped};
 use super::status_channel::{ChildStatus, Ending, GivenUp};
 use super::sweep;
 use super::sys::{self, ChildExit, Fork};
@@ -123,7 +123,7 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
         }
         (Reaction::PassOn, ChildExit::Code(code)) => {
             if status.ending == Some(Ending::Finalised) {
-                let_read(launcher);
+                wait_for_stopped_launcher(launcher);
             }
             sys::exit(code)
         }
@@ -153,15 +153,15 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
     }
 }
 
-/// Lets a launcher that is stopped go on and read that the child has finalised MPI. (Open MPI's
-/// would see first that it has ended, and take that for a failure.)
-fn let_read(launcher: u32) {
+/// Waits while the launcher is stopped, so that it reads that the child has finalised MPI before
+/// this guard ends. (Open MPI's would see first that it has ended, and take that for a failure.)
+fn wait_for_stopped_launcher(launcher: u32) {
     let start = Instant::now();
-    let was_still = standstill::is_still(launcher);
-    while standstill::is_still(launcher) && start.elapsed() < STOPPED_MAX {
+    let was_stopped = is_process_stopped(launcher);
+    while is_process_stopped(launcher) && start.elapsed() < STOPPED_MAX {
         thread::sleep(READS_WITHIN / 10);
     }
-    if was_still {
+    if was_stopped {
         thread::sleep(READS_WITHIN);
     }
 }

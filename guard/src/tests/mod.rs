@@ -310,7 +310,7 @@ fn ends_well_though_its_launcher_was_stopped(test: &str, program: &str, dies: bo
 
 #[test]
 fn a_launcher_that_was_stopped_hears_that_all_have_finalised() {
-    ends_well_though_its_launcher_was_stopped("still", "finalise_without_barrier", false);
+    ends_well_though_its_launcher_was_stopped("still", "finalise", false);
 }
 
 #[test]

@@ -25,7 +25,6 @@ pub(super) fn before_main() {
         Some("work") => work(),
         Some("work_with_threads") => work_with_threads(),
         Some("finalise") => finalise(),
-        Some("finalise_without_barrier") => finalise_without_barrier(),
         Some("die_early") => die_early(),
         Some("fail") => fail(),
         Some("leave_with_3") => leave_with_3(),
@@ -134,13 +133,6 @@ fn finalise() {
     wait_at_work();
     drop(ManuallyDrop::into_inner(universe));
     child.finalised();
-}
-
-/// As programs with threads, which are started anew.
-fn finalise_without_barrier() {
-    let (name, value) = WITHOUT_BARRIER;
-    sys::set_variable(name, value).expect("there is one thread");
-    finalise();
 }
 
 fn die_early() {
