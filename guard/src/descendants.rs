@@ -7,13 +7,15 @@
 //! - A child that has died, or has left a job that goes on, or that a user has ended: all are
 //!   killed. Another process may run the same task again, with the same programs.
 //! - A child that has ended in order: those that it has started during the job are killed, since
-//!   the launcher would wait for them as long as they have the same output; and copies of the child
-//!   (of the same program), which a task has made by `fork` and has left behind: they wait for
-//!   threads that they do not have. What the program starts after the job may stay.
+//!   the launcher would wait for them as long as they have the same output; what these have started,
+//!   whenever that was; and copies of the child (of the same program), which a task has made by
+//!   `fork` and has left behind: they wait for threads that they do not have. What the program
+//!   starts before the job or after it may stay.
 
 use super::sys;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashSet;
+use std::fs::DirEntry;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::parent_id;
@@ -34,22 +36,52 @@ const TICKS_PER_S: u64 = 100;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Which {
     All,
-    /// Those that have started at these [times](now), and all copies.
+    /// Those that have started at these [ticks](now_ticks), and all copies.
     StartedIn(Range<u64>),
 }
 
+impl Which {
+    fn has(&self, process: &Process) -> bool {
+        match self {
+            Which::All => true,
+            Which::StartedIn(ticks) => {
+                let is_copy = || process.is_copy && is_this_program(process.number);
+                ticks.contains(&process.began_ticks) || is_copy()
+            }
+        }
+    }
+
+    /// Of all these the children of this process that are to be killed. What becomes its child after
+    /// the first look was left by one that has been killed, unless it was seen below one of the
+    /// `spared`.
+    fn to_kill(&self, all: &[Process], is_first: bool, spared: &mut HashSet<i32>) -> Vec<i32> {
+        let this = std::process::id() as i32;
+        let mut meant = Vec::new();
+        for process in all {
+            let is_own = process.parent == this;
+            if is_own && is_first && !self.has(process) || spared.contains(&process.parent) {
+                spared.insert(process.number);
+            }
+            if is_own && !spared.contains(&process.number) {
+                meant.push(process.number);
+            }
+        }
+        meant
+    }
+}
+
 /// The time in the units in which the system notes the start of a process.
-pub(super) fn now() -> u64 {
+fn now_ticks() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     now.tv_sec as u64 * TICKS_PER_S + now.tv_nsec as u64 / (1_000_000_000 / TICKS_PER_S)
 }
 
-/// If this child has started anything that still runs: the time after that, and before what it
-/// starts from now on. It takes a tick to tell them apart.
-pub(super) fn time_between() -> Option<u64> {
-    let next = now() + 1;
+/// The first tick of what this child starts from now on. All that it has started so far has earlier
+/// ones: this takes a tick. `None` if nothing of that still runs.
+pub(super) fn boundary_ticks() -> Option<u64> {
+    let next = now_ticks() + 1;
     let has_any = has_started_any();
-    while has_any && now() < next {
+    while has_any && now_ticks() < next {
         thread::sleep(LOOK_EVERY);
     }
     has_any.then_some(next)
@@ -67,32 +99,36 @@ fn has_started_any() -> bool {
     count("self") + count(&parent_id().to_string()) > 1
 }
 
-/// A process whose parent is this one.
+/// A process that has not ended.
 #[derive(Debug, PartialEq, Eq)]
-struct Own {
-    process: i32,
+struct Process {
+    number: i32,
+    parent: i32,
     is_copy: bool,
-    began: u64,
+    began_ticks: u64,
 }
 
-impl Own {
+impl Process {
     /// From a line such as `7 (a name) S 3 …`; the name may have anything in it.
-    fn read(line: &str, parent: u32) -> Option<Self> {
-        let (process, rest) = line.split_once(' ')?;
+    fn read(line: &str) -> Option<Self> {
+        let (number, rest) = line.split_once(' ')?;
         let fields: Vec<_> = rest.rsplit_once(')')?.1.split_whitespace().collect();
         let flags: u64 = fields.get(6)?.parse().ok()?;
-        let is_own = fields[0] != "Z" && fields[1].parse() == Ok(parent);
-        let (process, began) = (process.parse().ok()?, fields.get(19)?.parse().ok()?);
-        is_own.then_some(Own { process, is_copy: flags & FORKED_NO_EXEC != 0, began })
+        let process = Process {
+            number: number.parse().ok()?,
+            parent: fields[1].parse().ok()?,
+            is_copy: flags & FORKED_NO_EXEC != 0,
+            began_ticks: fields.get(19)?.parse().ok()?,
+        };
+        (fields[0] != "Z").then_some(process)
     }
-}
 
-/// All processes whose parent is this one, and that have not ended.
-fn own() -> Vec<Own> {
-    let parent = std::process::id();
-    let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let stat = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("stat")).ok();
-    all.filter_map(|entry| Own::read(&stat(entry.ok()?)?, parent)).collect()
+    /// All, parents mostly before their children.
+    fn all() -> Vec<Self> {
+        let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
+        let stat = |entry: DirEntry| std::fs::read_to_string(entry.path().join("stat")).ok();
+        all.filter_map(|entry| Process::read(&stat(entry.ok()?)?)).collect()
+    }
 }
 
 /// Whether a process runs the program of this guard, which is also its child's. (One that has put
@@ -109,21 +145,14 @@ fn is_this_program(process: i32) -> bool {
 /// Kills what the child has left, which has ended itself, but not its witness. Returns how many
 /// processes that were.
 pub(super) fn kill(which: &Which, witness: Option<i32>) -> usize {
-    let (mut killed, start) = (HashSet::new(), Instant::now());
-    let is_meant = |own: &Own| match which {
-        Which::All => true,
-        Which::StartedIn(times) => {
-            times.contains(&own.began) || own.is_copy && is_this_program(own.process)
-        }
-    };
+    let (mut killed, mut spared) = (HashSet::new(), witness.into_iter().collect());
+    let start = Instant::now();
     while start.elapsed() < PATIENCE {
-        let mut left = own();
-        left.retain(|own| Some(own.process) != witness);
-        left.retain(is_meant);
+        let left = which.to_kill(&Process::all(), killed.is_empty(), &mut spared);
         if left.is_empty() {
             break;
         }
-        for Own { process, .. } in left {
+        for process in left {
             if killed.insert(process) {
                 sys::send(process, libc::SIGKILL);
             }
@@ -140,10 +169,27 @@ mod tests {
     #[test]
     fn a_process_is_read_with_its_flags() {
         let line = "17 (a) b) S 3 17 17 0 -1 4194368 100 0 0 0 1 2 0 0 20 0 1 0 100 1000 10";
-        assert_eq!(Own::read(line, 3), Some(Own { process: 17, is_copy: true, began: 100 }));
-        assert_eq!(Own::read(line, 4), None);
-        let of_exec = line.replace("4194368", "4194304");
-        assert_eq!(Own::read(&of_exec, 3), Some(Own { process: 17, is_copy: false, began: 100 }));
-        assert_eq!(Own::read(&line.replace(" S ", " Z "), 3), None);
+        let process = |is_copy| Process { number: 17, parent: 3, is_copy, began_ticks: 100 };
+        assert_eq!(Process::read(line), Some(process(true)));
+        assert_eq!(Process::read(&line.replace("4194368", "4194304")), Some(process(false)));
+        assert_eq!(Process::read(&line.replace(" S ", " Z ")), None);
+    }
+
+    #[test]
+    fn what_comes_of_a_killed_process_is_killed_whenever_it_has_started() {
+        let own = std::process::id() as i32;
+        let process =
+            |(number, parent, began_ticks)| Process { number, parent, is_copy: false, began_ticks };
+        let (which, mut spared) = (Which::StartedIn(5..9), HashSet::from([-2]));
+        let mut meant = |all: &[(i32, i32, u64)], is_first| {
+            let all: Vec<_> = all.iter().copied().map(process).collect();
+            which.to_kill(&all, is_first, &mut spared)
+        };
+        // A shell of a task has started a program; so has what was started after the job.
+        let first = [(-2, own, 9), (-3, own, 8), (-4, -3, 9), (-5, own, 9), (-6, -5, 9)];
+        assert_eq!(meant(&first, true), [-3]);
+        // Both have ended. The shell has started another before that.
+        let then = [(-2, own, 9), (-4, own, 9), (-6, own, 9), (-7, own, 10)];
+        assert_eq!(meant(&then, false), [-4, -7]);
     }
 }

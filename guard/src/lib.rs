@@ -50,7 +50,7 @@
 //!   (see `lineage`). No process is left over.
 //! - A child that is stopped until the others have given it up is killed (see `standstill`), and so
 //!   is one that has become another program (see `image`).
-//! - What the child has started ends with it (see `descendants`).
+//! - What the child has started during the job ends with it (see `descendants`).
 //! - A child that leaves without finalising MPI, since another process has died, says so
 //!   ([`GuardedChild::leaves`]), and the guard takes leave for it.
 //! - The guard removes what the MPI library of such a child, or of one that was killed, would leave

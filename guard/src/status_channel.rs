@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpListener};
+use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -37,9 +38,10 @@ pub(super) struct ChildStatus {
     pub(super) given_up: Option<GivenUp>,
     /// How its part of the job ends, once it does.
     pub(super) ending: Option<Ending>,
-    /// Since [when](descendants::now) what it starts is not the job's any more, if anything of the
-    /// job's still ran then.
-    pub(super) over_at: Option<u64>,
+    /// Since [when](descendants::boundary_ticks) what it starts is the job's, once it has joined.
+    pub(super) began_at_ticks: Option<u64>,
+    /// Since when it is not the job's any more, if anything of the job's still ran then.
+    pub(super) over_at_ticks: Option<u64>,
     /// The first interrupt does not end it: a second one is to.
     pub(super) listens: bool,
     /// How it talked to the launcher.
@@ -88,6 +90,7 @@ const IMAGE: &str = "image ";
 const LEAVES: &str = "leaves";
 const FINALISED: &str = "finalised";
 const ABORTS: &str = "aborts";
+const BEGAN_AT: &str = "began at ";
 const OVER_AT: &str = "over at ";
 const LISTENS: &str = "listens";
 const PMI2: &str = "pmi2";
@@ -118,7 +121,9 @@ pub(super) fn joined(
     others: &[SocketAddr],
 ) -> io::Result<()> {
     let limit = format!("{STALLED_AFTER}{}", stalled_after.as_millis());
-    let mut lines = vec![limit, JOINED.to_owned()];
+    // If nothing else runs, what runs later is of the job.
+    let began_at = format!("{BEGAN_AT}{}", descendants::boundary_ticks().unwrap_or_default());
+    let mut lines = vec![limit, began_at, JOINED.to_owned()];
     lines.extend(Image::of(std::process::id()).map(|Image(digest)| format!("{IMAGE}{digest}")));
     lines.extend(server.speaks_pmi2.then(|| PMI2.to_owned()));
     lines.extend(server.libraries.iter().map(|path| format!("{LIBRARY}{}", path.display())));
@@ -147,20 +152,21 @@ pub(super) fn gives_up(channel: &UnixStream, is_as_dead: bool) -> io::Result<()>
 
 /// Says that the child is about to leave without finalising MPI.
 pub(super) fn leaves(channel: &UnixStream) -> io::Result<()> {
-    over(channel)?;
+    over_at(channel)?;
     say(channel, LEAVES)
 }
 
 /// Says that the child has finalised MPI.
 pub(super) fn finalised(channel: &UnixStream) -> io::Result<()> {
-    over(channel)?;
+    over_at(channel)?;
     say(channel, FINALISED)
 }
 
-/// Says what was started during the job, if anything was that still runs.
-fn over(channel: &UnixStream) -> io::Result<()> {
-    let time = descendants::time_between();
-    time.map_or(Ok(()), |time| say(channel, &format!("{OVER_AT}{time}")))
+/// Says since when what the child starts is not the job's any more, if anything runs that it has
+/// started before.
+fn over_at(channel: &UnixStream) -> io::Result<()> {
+    let ticks = descendants::boundary_ticks();
+    ticks.map_or(Ok(()), |ticks| say(channel, &format!("{OVER_AT}{ticks}")))
 }
 
 /// Says that the child is about to end the whole job through MPI.
@@ -194,6 +200,13 @@ impl ChildStatus {
     /// Whether the job still needs the child: if it ends now, it dies.
     pub(super) fn is_amid_job(&self) -> bool {
         self.joined && self.ending.is_none()
+    }
+
+    /// What the child has started in these ticks is the job's. There are none if it has joined no
+    /// job, or if nothing that it had started ran at the end.
+    pub(super) fn job_ticks(&self) -> Range<u64> {
+        let ticks = self.began_at_ticks.zip(self.over_at_ticks);
+        ticks.map_or(0..0, |(began, over)| began..over)
     }
 
     /// Adds all that was told since. A process that the child has left behind may hold the other
@@ -243,7 +256,8 @@ impl ChildStatus {
                 _ => None,
             };
             self.ending = ending.or(self.ending);
-            self.over_at = number(OVER_AT).or(self.over_at);
+            self.began_at_ticks = number(BEGAN_AT).or(self.began_at_ticks);
+            self.over_at_ticks = number(OVER_AT).or(self.over_at_ticks);
             let is_vital = line.strip_prefix(VITAL).and_then(|text| text.parse().ok());
             self.is_vital = is_vital.or(self.is_vital);
             self.listens |= line == LISTENS;
@@ -274,11 +288,13 @@ impl ChildStatus {
 mod tests {
     use super::*;
     use std::io::{Read as _, Write as _};
+    use std::process::Command;
 
     #[test]
     fn what_was_told_is_heard_after_the_end() {
         let (child, guard) = UnixStream::pair().expect("sockets");
         let (mut far, near) = UnixStream::pair().expect("sockets");
+        let mut other = Command::new("sleep").arg("1000").spawn().expect("it is there");
         let libraries = vec![PathBuf::from("/lib/a b.so"), PathBuf::from("/lib/c.so")];
         let connection = Some(near.into());
         let server = Server { libraries: libraries.clone(), speaks_pmi2: true, connection };
@@ -306,11 +322,14 @@ mod tests {
         assert_eq!(status.testimony.as_ref().map(|it| &it.words[..]), Some("1 2 3"));
         std::net::TcpStream::connect(address).expect("it is open still");
         finalised(&child).expect("there is room");
+        let _ = (other.kill(), other.wait());
         drop((child, server));
         status.hear(&guard);
         std::net::TcpStream::connect(address).expect_err("it is closed in order");
         assert!(status.joined && status.server.speaks_pmi2);
         assert_eq!(status.ending, Some(Ending::Finalised));
+        let (began, over) = (status.began_at_ticks, status.over_at_ticks);
+        assert!(began.is_some_and(|began| began > 0) && began < over, "{began:?}, {over:?}");
         assert_eq!((status.began, status.stalled_after), (Some(now), Some(limit)));
         assert_eq!(status.segments, [segment]);
         assert_eq!(status.others, others);

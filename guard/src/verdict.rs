@@ -87,19 +87,14 @@ pub(super) fn ends_by_interrupt(status: &ChildStatus, rank: u32) -> bool {
     }
 }
 
-/// What the child has left behind is not wanted any more, or only what cannot go on.
-/// `began` is when it came to be.
-pub(super) fn which_to_kill(
-    end: ChildExit,
-    status: &ChildStatus,
-    meant: &HashSet<i32>,
-    began: u64,
-) -> Which {
+/// Which of what the child has left behind are not wanted any more: all, or, if it has ended in
+/// order, those that were started during the job and those that cannot go on.
+pub(super) fn which_to_kill(end: ChildExit, status: &ChildStatus, meant: &HashSet<i32>) -> Which {
     let is_ended = [libc::SIGINT, libc::SIGTERM].iter().any(|signal| meant.contains(signal));
+    let has_failed =
+        status.is_amid_job() || status.ending == Some(Ending::Aborts) || status.given_up.is_some();
     match end {
-        ChildExit::Code(_) if !status.is_amid_job() && status.given_up.is_none() && !is_ended => {
-            Which::StartedIn(began..status.over_at.unwrap_or(began))
-        }
+        ChildExit::Code(_) if !has_failed && !is_ended => Which::StartedIn(status.job_ticks()),
         _ => Which::All,
     }
 }
@@ -190,15 +185,20 @@ mod tests {
     #[test]
     fn what_is_left_behind_is_killed_unless_the_child_ended_in_order() {
         let of = |end, lines: &str, meant: &[i32]| {
-            which_to_kill(end, &status(lines), &meant.iter().copied().collect(), 5)
+            which_to_kill(end, &status(lines), &meant.iter().copied().collect())
         };
         let (left, killed) = (ChildExit::Code(0), ChildExit::Signal(libc::SIGKILL));
-        let copies = Which::StartedIn(5..5);
-        assert_eq!(of(left, "joined\nfinalised", &[]), copies);
-        assert_eq!(of(left, "joined\nover at 9\nfinalised", &[]), Which::StartedIn(5..9));
-        assert_eq!(of(left, "joined\nover at 9\nleaves", &[]), Which::StartedIn(5..9));
+        let copies = Which::StartedIn(0..0);
+        let joined = "began at 5\njoined";
+        assert_eq!(of(left, &format!("{joined}\nfinalised"), &[]), copies);
+        for ending in ["finalised", "leaves"] {
+            let lines = format!("{joined}\nover at 9\n{ending}");
+            assert_eq!(of(left, &lines, &[]), Which::StartedIn(5..9));
+        }
         assert_eq!(of(left, "", &[]), copies);
+        assert_eq!(of(left, "over at 9\nleaves", &[]), copies, "it has not joined");
         assert_eq!(of(left, "joined", &[]), Which::All);
+        assert_eq!(of(left, "joined\naborts", &[]), Which::All);
         assert_eq!(of(left, "joined\ngives up\nleaves", &[]), Which::All);
         assert_eq!(of(left, "joined\nleaves", &[libc::SIGTERM]), Which::All);
         assert_eq!(of(killed, "joined", &[]), Which::All);

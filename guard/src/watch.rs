@@ -64,7 +64,6 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
     sys::hear_of_parents_end();
     sys::adopt_descendants();
     let mut watch = Watch::new(child, launched);
-    let began = descendants::now();
     let end = loop {
         let signal = sys::next_signal(LOOK_EVERY_MS);
         watch.status.hear(channel);
@@ -89,7 +88,7 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
     let is_interrupt = meant.contains(&libc::SIGINT) && matches!(end, ChildExit::Signal(_));
     let ends_job = if is_interrupt { ends_by_interrupt } else { job_ends_with };
     let is_vital = may_have_died && ends_job(&status, rank);
-    let left = descendants::kill(&which_to_kill(end, &status, &meant, began), witness);
+    let left = descendants::kill(&which_to_kill(end, &status, &meant), witness);
     if left > 0 {
         log(&format!("{process} had started {left} processes that still ran: they are killed"));
     }
