@@ -25,8 +25,9 @@ const LINE_EVERY: Duration = Duration::from_secs(1);
 /// `total` is how many tasks the work spawns in all: then the display ends with the last of them.
 /// Each task counts once, also if it has run twice because a PE has died. If the PE dies that had
 /// spawned it, such as a coordinator of `two_level`, it counts when it has ended anew; until then
-/// the display stands still. What a map finds in its journal counts at once. A search makes few
-/// tasks, however many nodes it visits: the cookbook has a program that counts these.
+/// the display stands still. What is found in a journal counts at once, each record as a task. A
+/// search makes few tasks, however many nodes it visits: the cookbook has a program that counts
+/// these.
 ///
 /// The PEs are asked for their counts at the beginning, every 250 ms and at the end, which costs a
 /// small task on each. If they cannot be asked any more, the display ends, and the work goes on.

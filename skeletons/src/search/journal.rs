@@ -109,6 +109,7 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
         }
         let identity = identity::<(T, K), K::Output>(subtrees.len(), &digest);
         let kept = file.open(cx, identity, |_, _| true).await?;
+        cx.note_known(kept.results.len() as u64);
         kept.results.values().for_each(|result| search_type.learn(&knowledge, result));
 
         let tree = cx.share(tree);

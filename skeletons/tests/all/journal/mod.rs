@@ -29,6 +29,11 @@ fn calls(test: usize) -> u64 {
     CALLS[test].swap(0, SeqCst)
 }
 
+/// How many tasks have ended since the first question.
+async fn ended(cx: &Context) -> std::result::Result<u64, TaskError> {
+    Ok(cx.statistics().await?.ended.values().sum())
+}
+
 /// A journal for one test, in a folder that is removed in the end.
 fn journal() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("there is room");
@@ -103,10 +108,9 @@ fn what_is_in_the_journal_counts_as_ended() {
         let squares = || map(|n: u64| n * n, 0..60).journal(&path);
         let expected = squares().run(&cx).await?;
         keep_only::<Vec<u64>>(&path, |first| first < 40);
-        let ended = async || Ok::<u64, TaskError>(cx.statistics().await?.ended.values().sum());
-        let before = ended().await?;
+        let before = ended(&cx).await?;
         assert_eq!(squares().run(&cx).await?, expected);
-        assert_eq!(ended().await? - before, 60);
+        assert_eq!(ended(&cx).await? - before, 60);
         Ok(())
     });
 }
