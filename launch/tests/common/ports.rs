@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 pub(crate) const PORTS: &str = "ULTRAMARINE_PORTS";
 
 /// Ports for a job, as [`PORTS`] wants them: others than those that the system gives to a program
-/// that asks for any (from 32768), as MPI does, and others than those of the tests beside this one.
+/// that asks for any (from 32768), as MPI does, and mostly others than those of the tests beside
+/// this one.
 pub(crate) fn some() -> String {
     let first = 10_000 + std::process::id() % 360 * 61;
     format!("{first}-{}", first + 60)
