@@ -7,10 +7,10 @@
 //! - A child that has died, or has left a job that goes on, or that a user has ended: all are
 //!   killed. Another process may run the same task again, with the same programs.
 //! - A child that has ended in order: those that it has started during the job are killed, since
-//!   the launcher would wait for them as long as they have the same output; what these have started,
-//!   whenever that was; and copies of the child (of the same program), which a task has made by
-//!   `fork` and has left behind: they wait for threads that they do not have. What the program
-//!   starts before the job or after it may stay.
+//!   the launcher would wait for them as long as they have the same output; with what these have
+//!   started, whenever that was; and copies of the child (of the same program), which a task has
+//!   made by `fork` and has left behind: they wait for threads that they do not have. What the
+//!   program starts before the job or after it may stay.
 
 use super::sys;
 use rustix::time::{ClockId, clock_gettime};

@@ -212,6 +212,7 @@ mod programs {
     /// They have the launcher's own output, and would keep it waiting.
     #[test]
     #[ignore = "runs as a job"]
+    #[expect(clippy::zombie_processes, reason = "it outlives this process")]
     fn leave_some_behind() {
         static SHELL: Mutex<Option<Child>> = Mutex::new(None);
         run(async |cx| {

@@ -7,7 +7,8 @@
 //! computes; so does one that waits for it still, however long.
 //!
 //! A thread that waits for another thread may be inside rayon, and wait for what a worker computes.
-//! So it counts as blocked only while no worker computes. (Inside rayon none waits for the standby.)
+//! So it counts as blocked only while no worker computes. (Inside rayon no thread waits for the
+//! standby.)
 
 use crate::executor::task::activity::Activity;
 use std::time::{Duration, Instant};

@@ -19,8 +19,8 @@ pub(crate) struct Activity {
     /// The number of tasks it has started. (The standby's are counted with those of other threads
     /// without deques.)
     pub(crate) started: AtomicU64,
-    /// The number of this PE's own tasks that have ended on this thread, while they are counted. (Of
-    /// the standby's no sum is made: what it runs is not counted.)
+    /// The number of this PE's own tasks that have ended on this thread, while they are counted.
+    /// (The standby's are in no sum: what it runs is not counted.)
     pub(crate) ended: AtomicU64,
     /// How often it has resumed a task.
     pub(crate) resumed: AtomicU64,
