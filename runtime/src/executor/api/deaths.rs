@@ -84,9 +84,9 @@ impl Context {
     pub fn deaths(&self) -> DeathStream {
         let queue = Arc::<Queue>::default();
         let listener: Arc<dyn DeathListener> = queue.clone();
-        self.pe.death_listeners.add(Arc::downgrade(&listener));
+        self.pe.kept.death_listeners.add(Arc::downgrade(&listener));
         // A PE that dies now comes by either way, and once.
-        self.pe.dead().for_each(|dead| queue.on_death(dead));
+        self.pe.liveness.dead().for_each(|dead| queue.on_death(dead));
         DeathStream(queue)
     }
 }

@@ -66,7 +66,7 @@ impl MailTypes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::executor::tests::{ByHand, alone};
+    use crate::executor::pe::tests::{ByHand, alone};
     use std::pin::pin;
     use std::task::{Context, Waker};
     use std::time::{Duration, Instant};
@@ -79,9 +79,9 @@ mod tests {
         std::thread::sleep(2 * AFTER);
         eventually("it rests", || {
             pe.0.turn();
-            let is_over = pe.0.timers.fire(Instant::now()).is_none();
+            let is_over = pe.0.kept.timers.fire(Instant::now()).is_none();
             pe.0.wake_workers_if_needed();
-            is_over && pe.0.queues.is_empty() && pe.0.active.load(Ordering::SeqCst) == 0
+            is_over && pe.0.queues.is_empty() && pe.rests()
         });
     }
 

@@ -325,9 +325,9 @@ impl Context {
             let any: Arc<dyn AnyMail> = mail_queue.clone();
             mail_queue.types.add(Arc::downgrade(&any));
             let listener: Arc<dyn DeathListener> = mail_queue.clone();
-            self.pe.death_listeners.add(Arc::downgrade(&listener));
+            self.pe.kept.death_listeners.add(Arc::downgrade(&listener));
             // Those that died before are announced to it too.
-            self.pe.dead().for_each(|dead| self.pe.read(InboxItem::Death(dead)));
+            self.pe.liveness.dead().for_each(|dead| self.pe.read(InboxItem::Death(dead)));
         }
         Mailbox { cx: self.clone(), key, mail_queue }
     }

@@ -3,15 +3,15 @@
 use super::context::Context;
 use crate::error::TaskError;
 use crate::executor::engine::failure::JobError;
+use crate::executor::pe::ending::RestartableMain;
 use crate::executor::pe::leave::{Leave, Parting};
-use crate::executor::pe::processor::{Job, Processor, RestartableMain};
+use crate::executor::pe::processor::{Job, Processor};
 use crate::executor::task::activity::{MAIN_TASK, enter_function};
 use crate::executor::task::body::CatchPanic;
 use crate::executor::task::caught::caught;
 use crate::executor::task::site::Site;
 use std::future::ready;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use ultramarine_topology::Pe;
@@ -106,8 +106,8 @@ where
         Err(error) => return (Err(error), NOT_STARTED),
     };
     // Any other hears of a succession first.
-    if let (Pe::ROOT, Some(main)) = (pe.me(), &pe.main) {
-        (main.start)(&pe);
+    if pe.me() == Pe::ROOT {
+        pe.start_main();
     }
     see_to_the_end(&pe, &outcome)
 }
@@ -120,8 +120,7 @@ fn run_main<T: Send + 'static>(pe: &Arc<Processor>, outcome: Arc<Outcome<T>>, ma
         let ended = main.await;
         *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
         home.agree_to_end().await;
-        home.main_ended.store(true, Ordering::SeqCst);
-        home.nudge();
+        home.end_main();
     });
 }
 
@@ -131,7 +130,7 @@ fn see_to_the_end<T>(
     outcome: &Outcome<T>,
 ) -> (Result<Option<T>, JobError>, Parting) {
     let (failure, leave) = pe.run_to_the_end();
-    let counts = pe.main_ended.load(Ordering::SeqCst);
+    let counts = pe.has_main_ended();
     let ended = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
     let ended = ended.filter(|_| counts);
     let result = match (failure, ended) {

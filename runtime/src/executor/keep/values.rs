@@ -17,12 +17,12 @@ const GONE_MAX: usize = 64;
 pub(crate) struct Values(Mutex<State>);
 
 #[derive(Default)]
-pub(crate) struct State {
-    pub(crate) slots: HashMap<Key, Arc<dyn AnySlot>>,
+struct State {
+    slots: HashMap<Key, Arc<dyn AnySlot>>,
     /// The number of slots at which gone ones are looked for.
     full_at: usize,
     /// The values whose handles were made here.
-    pub(crate) homes: HashMap<Key, Home>,
+    homes: HashMap<Key, Home>,
 }
 
 #[derive(Clone)]
@@ -34,7 +34,7 @@ pub(crate) struct Home {
 }
 
 impl Values {
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State> {
         // No user code runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -59,6 +59,16 @@ impl Values {
         slot.as_any().downcast().unwrap_or_else(|_| unreachable!("a key is of one value"))
     }
 
+    /// This PE is the home of a value from now on.
+    pub(crate) fn add_home(&self, key: Key, home: Home) {
+        self.state().homes.insert(key, home);
+    }
+
+    /// It has no handle of the value any more.
+    pub(crate) fn remove_home(&self, key: Key) -> Option<Home> {
+        self.state().homes.remove(&key)
+    }
+
     pub(crate) fn keeper(&self, key: Key) -> Option<Arc<dyn Any + Send + Sync>> {
         self.state().homes.get(&key).and_then(|home| home.keeper.upgrade())
     }
@@ -73,6 +83,17 @@ impl Values {
     pub(crate) fn remove(&self, key: Key) {
         let slot = self.state().slots.remove(&key);
         discard(slot);
+    }
+
+    /// Keeps a value no longer than tasks do. Returns the PEs that got it from this one.
+    pub(crate) fn weaken_one(&self, key: Key) -> Vec<Pe> {
+        let slot = self.state().slots.remove(&key);
+        let Some(slot) = slot else { return Vec::new() };
+        let given = slot.weaken();
+        if !slot.is_gone() {
+            self.state().slots.insert(key, slot);
+        }
+        given
     }
 
     /// Makes the slots of these keys weak: only tasks keep their values.

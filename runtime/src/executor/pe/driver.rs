@@ -6,12 +6,12 @@
 //! brought it to its end.
 
 use super::leave::Leave;
+use crate::transport::Sleeper;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Thread;
 
-/// Keeps track of a PE's driver.
-#[derive(Default)]
+/// Keeps track of a PE's driver, and of where it sleeps.
 pub(crate) struct Driver {
     /// The number of the current driver, counted from 1.
     generation: AtomicU64,
@@ -19,20 +19,46 @@ pub(crate) struct Driver {
     has_ended: Condvar,
 }
 
-#[derive(Default)]
 struct State {
     thread: Option<Thread>,
+    /// The lane's; it goes with the lane.
+    sleeper: Weak<dyn Sleeper>,
     ended: Option<Leave>,
 }
 
 impl Driver {
+    /// There is no thread yet. It will sleep in this.
+    pub(super) fn new(sleeper: &Arc<dyn Sleeper>) -> Self {
+        let sleeper = Arc::downgrade(sleeper);
+        Driver {
+            generation: AtomicU64::new(0),
+            state: Mutex::new(State { thread: None, sleeper, ended: None }),
+            has_ended: Condvar::new(),
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the driver's pause.
-    pub(crate) fn nudge(&self) {
-        self.state().thread.iter().for_each(Thread::unpark);
+    /// Ends the driver's pause: it handles messages and timers at once.
+    pub(super) fn nudge(&self) {
+        let state = self.state();
+        state.thread.iter().for_each(Thread::unpark);
+        let sleeper = state.sleeper.upgrade();
+        drop(state);
+        sleeper.iter().for_each(|sleeper| sleeper.wake());
+    }
+
+    /// What the driver sleeps in, while the lane is there.
+    pub(super) fn sleeper(&self) -> Option<Arc<dyn Sleeper>> {
+        self.state().sleeper.upgrade()
+    }
+
+    /// The lane has changed: the driver sleeps in this from now on.
+    pub(crate) fn set_sleeper(&self, sleeper: &Arc<dyn Sleeper>) {
+        self.state().sleeper = Arc::downgrade(sleeper);
+        self.nudge();
     }
 
     /// The PE has left. The first call counts.

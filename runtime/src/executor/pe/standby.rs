@@ -12,7 +12,6 @@ use crate::executor::task::caught::discard_with;
 use crate::executor::task::start::{Effort, Packed, Start};
 use crate::forked::end_if_forked;
 use async_task::Runnable;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A task that must not wait for a worker.
@@ -20,7 +19,7 @@ pub(crate) struct Urgent(pub(crate) Task);
 
 impl Start<Processor> for Urgent {
     fn start(self: Arc<Self>, pe: &Arc<Processor>) {
-        pe.uncounted.fetch_add(1, Ordering::SeqCst);
+        pe.counts.leave_out_start();
         urgently(|| discard_with(|| self.0.clone().start(pe)));
     }
 
@@ -42,7 +41,7 @@ struct UrgentResume(Mutex<Option<Runnable>>);
 
 impl Start<Processor> for UrgentResume {
     fn start(self: Arc<Self>, pe: &Arc<Processor>) {
-        pe.uncounted.fetch_add(1, Ordering::SeqCst);
+        pe.counts.leave_out_start();
         let runnable = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         urgently(|| runnable.into_iter().for_each(run));
     }
@@ -68,7 +67,7 @@ impl Processor {
     }
 
     fn resume_main(self: &Arc<Self>, runnable: Runnable) {
-        let Some(is_news) = self.standby.offer_main(runnable) else { return };
+        let Some(is_news) = self.crew.standby.offer_main(runnable) else { return };
         if is_news {
             self.queues.push_ready(Ready::Main);
         }
@@ -92,13 +91,13 @@ impl Processor {
     /// Runs the main task on a worker that has found its announcement in a queue, unless another
     /// thread has taken it.
     pub(crate) fn run_announced_main(&self) {
-        self.standby.take_announced_main().into_iter().for_each(run);
+        self.crew.standby.take_announced_main().into_iter().for_each(run);
     }
 
     /// Called now and then by the driver: calls the standby if something urgent has waited for too
     /// long.
     pub(crate) fn call_standby_if_late(self: &Arc<Self>) {
-        if self.standby.has_waited_too_long(self.queues.has_urgent()) {
+        if self.crew.standby.has_waited_too_long(self.queues.has_urgent()) {
             self.call_standby();
         }
     }
@@ -106,22 +105,22 @@ impl Processor {
     /// Calls the standby, unless a worker has nothing else to do.
     fn call_standby(self: &Arc<Self>) {
         // A worker that is stuck in MPI stays counted as idle.
-        let stuck = self.mpi_gate.lost_workers() - self.mpi_gate.lost_busy_workers();
-        if self.idle.load(Ordering::Relaxed) > stuck {
+        let gate = &self.turns.mpi_gate;
+        if self.crew.has_idle(gate.lost_workers() - gate.lost_busy_workers()) {
             return;
         }
-        let is_first = self.standby.call();
+        let is_first = self.crew.standby.call();
         // It looks from now on whether what the standby does blocks that.
         self.nudge();
         if !is_first {
             return;
         }
         let pe = self.clone();
-        let stand_by = move || pe.standby.stand_by(|| pe.stand_in());
+        let stand_by = move || pe.crew.standby.stand_by(|| pe.stand_in());
         let name = format!("pe{}-standby", self.me().number());
         let thread = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(stand_by);
         if let Err(error) = thread {
-            self.standby.note_no_thread();
+            self.crew.standby.note_no_thread();
             tracing::warn!(pe = self.me().number(), "nothing stands in for the workers: {error}");
         }
     }
@@ -129,7 +128,7 @@ impl Processor {
     /// Does everything that is urgent.
     fn stand_in(self: &Arc<Self>) {
         while !self.is_ending() {
-            if let Some(main) = self.standby.take_main() {
+            if let Some(main) = self.crew.standby.take_main() {
                 run(main);
             } else if let Some(task) = self.queues.next_urgent() {
                 discard_with(|| task.start(self));
@@ -137,7 +136,7 @@ impl Processor {
                 break;
             }
             end_if_forked();
-            self.standby.note_between_tasks();
+            self.crew.standby.note_between_tasks();
         }
     }
 }

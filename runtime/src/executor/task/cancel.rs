@@ -137,6 +137,8 @@ fn site(slot: u64) -> Option<Arc<dyn Canceller>> {
 /// Cancelled tasks that are on this PE, or were.
 #[derive(Default)]
 pub(crate) struct Cancelled {
+    /// The PE's slot, once it is registered.
+    slot: AtomicU64,
     is_any: AtomicBool,
     /// By home and number / 64. Each bit of a word is one task, since mostly many with consecutive
     /// numbers are cancelled together.
@@ -147,6 +149,12 @@ impl Cancelled {
     fn words(&self) -> MutexGuard<'_, HashMap<(Pe, u64), u64>> {
         // No user code runs under the lock.
         self.words.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The PE's slot among those of this process.
+    #[inline]
+    pub(crate) fn slot(&self) -> u64 {
+        self.slot.load(Ordering::Relaxed)
     }
 
     pub(crate) fn insert(&self, home: Pe, futures: &[u64]) {
@@ -210,16 +218,17 @@ thread_local! {
 /// The lower bits that count the tasks of one thread.
 const COUNT_BITS: u32 = 32;
 
-/// Registers a PE of this process, and returns its slot.
-pub(crate) fn register_pe(pe: Weak<dyn Canceller>) -> u64 {
+/// Registers a PE of this process: it gets a slot.
+pub(crate) fn register_pe<P: Canceller + 'static>(pe: &Arc<P>) {
+    let weak: Weak<dyn Canceller> = Arc::<P>::downgrade(pe);
     let mut all = sites();
     let free = all.iter().position(|pe| pe.strong_count() == 0).unwrap_or(all.len());
     match all.get_mut(free) {
-        Some(slot) => *slot = pe,
-        None => all.push(pe),
+        Some(slot) => *slot = weak,
+        None => all.push(weak),
     }
     // There are never more at a time, since each has at least one thread.
-    free as u64 & SLOT_MASK
+    pe.cancelled().slot.store(free as u64 & SLOT_MASK, Ordering::Relaxed);
 }
 
 /// A new name for a task that is spawned and runs on the PE of this slot.
@@ -263,8 +272,8 @@ mod tests {
     fn two() -> [(Arc<Noting>, u64); 2] {
         [(); 2].map(|()| {
             let pe = Arc::new(Noting::default());
-            let weak: Weak<dyn Canceller> = Arc::<Noting>::downgrade(&pe);
-            let slot = register_pe(weak);
+            register_pe(&pe);
+            let slot = pe.cancelled.slot();
             (pe, slot)
         })
     }
