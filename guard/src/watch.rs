@@ -10,10 +10,10 @@ use super::standstill::{self, Standstill};
 use super::status_channel::{ChildStatus, Ending, GivenUp};
 use super::sweep;
 use super::sys::{self, ChildExit, Fork};
+use super::testimony::{Testify, Testimony};
 use super::verdict::{
     Reaction, ends_by_interrupt, is_under_hydra, job_ends_with, judge, which_to_kill,
 };
-use super::{Testify, Testimony};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::system::uname;
 use std::collections::HashSet;

@@ -3,7 +3,6 @@
 //! The limit is `RLIMIT_NOFILE`, which `ulimit -n` shows. Each process has a soft limit, which
 //! counts, and a hard limit, up to which it may raise the soft one.
 
-use super::connection_limit::CONNECTIONS_MIN;
 use super::error::{LaneError, hint};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -14,6 +13,10 @@ use std::time::{Duration, Instant};
 /// The number of descriptors that a process needs beside its connections with other PEs. Most are
 /// for the detector: up to twenty dials are under way to each PE that does not answer.
 pub const APART: u64 = 512;
+
+/// The least number of connections that a lane or a detector needs: one to dial, and one to accept
+/// a call.
+pub const CONNECTIONS_MIN: usize = 2;
 
 /// The limit is raised no further than this. Some hosts have a hard limit of 10^9, and some
 /// programs that a job may start go through all numbers below the soft one.

@@ -149,6 +149,7 @@ mod mutant;
 mod notice;
 mod succession;
 mod term;
+mod term_list;
 #[cfg(test)]
 mod tests;
 mod votes;
@@ -165,7 +166,7 @@ use heralds::HeraldNews;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use succession::Succession;
-use term::TermList;
+use term_list::TermList;
 use ultramarine_topology::Pe;
 
 /// One PE's view of the membership. See the [module](self).
