@@ -83,12 +83,8 @@ impl<S: EngineSite> Turns<S> {
     /// Ends the tasks that were left for a turn, of which there is none any more.
     pub(super) fn end_outbox(&self) {
         while let Some(outgoing) = self.outbox.pop() {
-            match outgoing {
-                Outgoing::Task(_, task) | Outgoing::Ask(_, task) | Outgoing::Stolen(_, task) => {
-                    task.future.fill(Err(TaskError::ShuttingDown));
-                }
-                Outgoing::Message(..) | Outgoing::Cancel(_) | Outgoing::Tell(..) => {}
-            }
+            let future = outgoing.into_future();
+            future.into_iter().for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
         }
     }
 

@@ -319,17 +319,7 @@ impl Membership {
             | MembershipStatus::Over { .. } => return,
         }
         if self.is_dead(from) {
-            if let Notice::Bulletin { of, dead, .. } = &notice
-                && dead.iter().any(|death| death.pe == self.me)
-                && !self.list.heading.outranks(*of)
-            {
-                // Each of the two is dead for the other, and need not be told so again.
-                if of.in_office {
-                    self.end(MembershipStatus::Expelled);
-                }
-                return;
-            }
-            return self.bulletin_about(from).into_iter().for_each(|notice| out(from, notice));
+            return self.handle_from_dead(from, &notice, out);
         }
         match notice {
             Notice::Known { of, dead } => self.compare(from, of, dead, out),
@@ -355,6 +345,21 @@ impl Membership {
                 self.end(MembershipStatus::Over { by: from });
             }
         }
+    }
+
+    /// Handles a notice of a PE that is dead for this one: tells it so.
+    fn handle_from_dead(&mut self, from: Pe, notice: &Notice, out: &mut dyn FnMut(Pe, Notice)) {
+        if let Notice::Bulletin { of, dead, .. } = notice
+            && dead.iter().any(|death| death.pe == self.me)
+            && !self.list.heading.outranks(*of)
+        {
+            // Each of the two is dead for the other, and need not be told so again.
+            if of.in_office {
+                self.end(MembershipStatus::Expelled);
+            }
+            return;
+        }
+        self.bulletin_about(from).into_iter().for_each(|notice| out(from, notice));
     }
 
     /// Repeats and forgets accusations, announces deaths, and asks again for votes. Returns when
