@@ -173,6 +173,18 @@ impl MembershipCase {
         Some(())
     }
 
+    /// Breaks all paths between two sides. The bits of one of them are set.
+    fn part(&self, state: &mut State, side: u32) {
+        state.partitions += 1;
+        let is_in = |pe: &Pe| side >> pe.number() & 1 == 1;
+        for one in self.all().filter(is_in) {
+            for other in self.all().filter(|pe| !is_in(pe)) {
+                Self::cut(state, one, other);
+                Self::cut(state, other, one);
+            }
+        }
+    }
+
     /// What can happen at this PE, apart from what arrives.
     fn acts_of(&self, state: &State, me: Pe, acts: &mut Vec<Action>) {
         let Some(member) = &state.members[me.index()] else { return };
@@ -387,16 +399,7 @@ impl Model for MembershipCase {
                 state.cuts.clear();
                 state.healed += 1;
             }
-            Action::Partition(side) => {
-                state.partitions += 1;
-                let is_in = |pe: &Pe| side >> pe.number() & 1 == 1;
-                for one in self.all().filter(is_in) {
-                    for other in self.all().filter(|pe| !is_in(pe)) {
-                        Self::cut(&mut state, one, other);
-                        Self::cut(&mut state, other, one);
-                    }
-                }
-            }
+            Action::Partition(side) => self.part(&mut state, side),
             Action::Leave(pe) => {
                 state.leavers.insert(pe);
                 Self::end(&mut state, pe);

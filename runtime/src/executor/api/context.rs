@@ -2,6 +2,7 @@
 
 use crate::executor::pe::processor::Processor;
 use crate::executor::pe::worker::turn_if_due;
+use crate::executor::task::cancel::Canceller;
 use crate::executor::task::origin::Origin;
 use crate::executor::task::site::Site;
 use std::sync::Arc;

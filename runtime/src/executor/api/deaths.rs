@@ -3,16 +3,17 @@
 use super::context::Context;
 use crate::executor::keep::deaths::DeathListener;
 use crate::executor::task::caught::discard_with;
+use crate::lock::Lock;
 use futures_util::stream::Stream;
 use std::collections::{BTreeSet, VecDeque};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Poll, Waker};
 use ultramarine_topology::Pe;
 
 /// The deaths that a stream has heard of.
 #[derive(Default)]
-struct Queue(Mutex<Heard>);
+struct Queue(Lock<Heard>);
 
 #[derive(Default)]
 struct Heard {
@@ -23,7 +24,7 @@ struct Heard {
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, Heard> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

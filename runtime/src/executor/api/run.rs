@@ -10,9 +10,10 @@ use crate::executor::task::activity::{MAIN_TASK, enter_function};
 use crate::executor::task::body::CatchPanic;
 use crate::executor::task::caught::caught;
 use crate::executor::task::site::Site;
+use crate::lock::Lock;
 use std::future::ready;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use ultramarine_topology::Pe;
 
@@ -44,7 +45,7 @@ impl<T> std::future::Future for BoxedMain<T> {
 type MainFuture<T> = Pin<Box<dyn std::future::Future<Output = Result<T, TaskError>> + Send>>;
 
 /// What became of the main task, once it has ended on this PE.
-type Outcome<T> = Mutex<Option<Result<T, TaskError>>>;
+type Outcome<T> = Lock<Option<Result<T, TaskError>>>;
 
 /// Runs the root PE. `main` is the job's main task; when it ends, the job ends. Blocks until all
 /// PEs have left. The failure detector keeps running until the [`Parting`]'s goodbye.
@@ -62,7 +63,7 @@ where
         Ok(pe) => pe,
         Err(error) => return (Err(error), NOT_STARTED),
     };
-    let outcome = Arc::new(Mutex::new(None));
+    let outcome = Arc::new(Lock::new(None));
     let me = pe.me();
     // No panic may keep this thread from driving the PE: the others would wait for it.
     let future = caught(MAIN_TASK, || main(Context::of(&pe, pe.own_origin())));
@@ -93,7 +94,7 @@ where
     T: std::future::Future + Send + 'static,
     T::Output: Send + 'static,
 {
-    let outcome = Arc::new(Mutex::new(None));
+    let outcome = Arc::new(Lock::new(None));
     let (main, result) = (Arc::new(main), outcome.clone());
     let start = move |pe: &Arc<Processor>| {
         let (main, context) = (main.clone(), Context::of(pe, pe.own_origin()));
@@ -118,7 +119,7 @@ fn run_main<T: Send + 'static>(pe: &Arc<Processor>, outcome: Arc<Outcome<T>>, ma
     let home = pe.clone();
     pe.run_main(async move {
         let ended = main.await;
-        *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+        *outcome.lock() = Some(ended);
         home.agree_to_end().await;
         home.end_main();
     });
@@ -131,7 +132,7 @@ fn see_to_the_end<T>(
 ) -> (Result<Option<T>, JobError>, Parting) {
     let (failure, leave) = pe.run_to_the_end();
     let counts = pe.has_main_ended();
-    let ended = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let ended = outcome.lock().take();
     let ended = ended.filter(|_| counts);
     let result = match (failure, ended) {
         (_, Some(Ok(value))) => Ok(Some(value)),

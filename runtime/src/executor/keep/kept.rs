@@ -5,9 +5,9 @@ use super::inbox::Inbox;
 use super::store::Store;
 use super::values::Values;
 use crate::executor::schedule::timers::Timers;
+use crate::lock::Lock;
 use rand_core::Rng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use std::sync::{Mutex, PoisonError};
 use ultramarine_topology::Pe;
 
 /// What a PE keeps for its tasks. Each part keeps its own state to itself; what concerns several of
@@ -24,7 +24,7 @@ pub(crate) struct Kept {
     /// Tasks that sleep.
     pub(crate) timers: Timers,
     /// For random choices of tasks.
-    random: Mutex<Xoshiro256PlusPlus>,
+    random: Lock<Xoshiro256PlusPlus>,
 }
 
 impl Kept {
@@ -36,13 +36,13 @@ impl Kept {
             inbox: Inbox::default(),
             death_listeners: DeathListeners::default(),
             timers: Timers::default(),
-            random: Mutex::new(random),
+            random: Lock::new(random),
         }
     }
 
     /// A random number.
     pub(crate) fn random(&self) -> u64 {
-        self.random.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
+        self.random.lock().next_u64()
     }
 
     /// Forgets the values of a PE that has died, or keeps them only as long as tasks have them.

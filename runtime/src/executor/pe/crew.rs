@@ -21,10 +21,10 @@
 //! driver makes up for one that was missed.
 
 use crate::executor::schedule::standby::Standby;
+use crate::lock::Lock;
 use crate::protocol::Need;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 thread_local! {
     /// Whether the thread is counted among the idle workers.
@@ -56,14 +56,14 @@ pub(crate) struct Crew {
     was_declined: AtomicBool,
     /// `None` once the PE has left, so that the threads end even if a forgotten future still holds
     /// the PE.
-    pool: Mutex<Option<rayon::ThreadPool>>,
+    pool: Lock<Option<rayon::ThreadPool>>,
     /// What must not wait for a worker.
     pub(super) standby: Standby,
 }
 
 impl Crew {
     pub(super) fn new(threads: usize, pool: rayon::ThreadPool) -> Self {
-        Crew { threads, pool: Mutex::new(Some(pool)), ..Crew::default() }
+        Crew { threads, pool: Lock::new(Some(pool)), ..Crew::default() }
     }
 
     /// The number of active workers.
@@ -186,13 +186,9 @@ impl Crew {
         }
     }
 
-    fn pool(&self) -> MutexGuard<'_, Option<rayon::ThreadPool>> {
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Runs `act` on the worker pool. Returns whether there is one: not once the PE has left.
     pub(crate) fn with_pool(&self, act: impl FnOnce(&rayon::ThreadPool)) -> bool {
-        self.pool().as_ref().map(act).is_some()
+        self.pool.lock().as_ref().map(act).is_some()
     }
 
     /// Has one of the workers run this job. Returns whether there are any: not once the PE has
@@ -203,14 +199,14 @@ impl Crew {
 
     /// Makes other threads the workers.
     pub(super) fn replace(&self, pool: rayon::ThreadPool) {
-        if let Some(old) = &mut *self.pool() {
+        if let Some(old) = &mut *self.pool.lock() {
             *old = pool;
         }
     }
 
     /// Ends the threads when they have nothing to do.
     pub(super) fn close(&self) {
-        let pool = self.pool().take();
+        let pool = self.pool.lock().take();
         drop(pool);
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::executor::engine::failure::JobError;
 use crate::forked::TakesPart;
+use crate::lock::Lock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Poll, Waker};
 use ultramarine_topology::Pe;
 
@@ -23,13 +24,13 @@ pub(crate) struct Ending<P> {
     is_closed: AtomicBool,
     /// The main task has ended here.
     main_ended: AtomicBool,
-    failure: Mutex<Option<JobError>>,
+    failure: Lock<Option<JobError>>,
     /// The main task, if the job outlives its root.
     pub(super) main: Option<RestartableMain<P>>,
     /// Whether the others agree that the job ends here.
     pub(super) agreement: Agreement,
     /// `None` once the PE has left.
-    takes_part: Mutex<Option<TakesPart>>,
+    takes_part: Lock<Option<TakesPart>>,
 }
 
 impl<P> Ending<P> {
@@ -39,10 +40,10 @@ impl<P> Ending<P> {
             has_begun: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             main_ended: AtomicBool::new(false),
-            failure: Mutex::default(),
+            failure: Lock::default(),
             main,
             agreement: Agreement::default(),
-            takes_part: Mutex::new(Some(TakesPart::begin())),
+            takes_part: Lock::new(Some(TakesPart::begin())),
         }
     }
 
@@ -66,7 +67,7 @@ impl<P> Ending<P> {
 
     /// Why the PE cannot go on, if that is so.
     pub(super) fn failure(&self) -> MutexGuard<'_, Option<JobError>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failure.lock()
     }
 
     /// From now on nothing is queued.
@@ -80,13 +81,13 @@ impl<P> Ending<P> {
 
     /// The PE has left.
     pub(super) fn take_no_part(&self) {
-        drop(self.takes_part.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.takes_part.lock().take());
     }
 }
 
 /// Whether the others have agreed, and who waits for that.
 #[derive(Default)]
-pub(crate) struct Agreement(Mutex<AgreementState>);
+pub(crate) struct Agreement(Lock<AgreementState>);
 
 #[derive(Default)]
 struct AgreementState {
@@ -97,7 +98,7 @@ struct AgreementState {
 impl Agreement {
     /// They have agreed.
     pub(crate) fn reach(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         state.is_reached = true;
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
@@ -106,7 +107,7 @@ impl Agreement {
 
     /// Whether they have. If not, this one is woken once they have.
     pub(super) fn poll(&self, waker: &Waker) -> Poll<()> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         if state.is_reached {
             return Poll::Ready(());
         }

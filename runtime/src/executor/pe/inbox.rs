@@ -32,8 +32,6 @@ impl Start<Processor> for Reader {
     fn pack(self: Arc<Self>, _: &Processor, _: Effort) -> Option<Packed<Task>> {
         unreachable!("it was placed here, and stands on no shelf")
     }
-
-    fn call_off(&self) {}
 }
 
 impl Processor {

@@ -17,6 +17,7 @@ use crate::executor::schedule::threads::workers;
 use crate::executor::task::activity::count_ends;
 use crate::executor::task::cancel::register_pe;
 use crate::executor::task::start::{Start, Waiting};
+use crate::lock::Lock;
 use crate::protocol::{Node, ProtocolSettings, Radii, Statistics};
 use crate::settings::Settings;
 use crate::transport::{Lane, Port};
@@ -25,7 +26,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use ultramarine_topology::{Pe, Topology};
 
 /// Bytes of a message that are not the value inside it: the rest of a SCHEDULE with one task, or of
@@ -253,10 +254,10 @@ fn worker_pool(
     queues: &Arc<Queues<Task>>,
     deques: Vec<Deques<Task>>,
 ) -> Result<rayon::ThreadPool, JobError> {
-    let seats: Vec<_> = deques.into_iter().map(|deques| Mutex::new(Some(deques))).collect();
+    let seats: Vec<_> = deques.into_iter().map(|deques| Lock::new(Some(deques))).collect();
     let (threads, queues) = (seats.len(), queues.clone());
     let seat = move |index: usize| {
-        let deques = seats[index].lock().unwrap_or_else(PoisonError::into_inner).take();
+        let deques = seats[index].lock().take();
         deques.into_iter().for_each(|deques| queues.seat(deques));
     };
     workers(me, threads, "worker", Box::new(seat))

@@ -20,10 +20,6 @@ use std::time::Duration;
 use ultramarine_topology::{Distance, Pe, Topology};
 
 impl Site for Processor {
-    fn me(&self) -> Pe {
-        Processor::me(self)
-    }
-
     fn root(&self) -> Pe {
         self.liveness.root()
     }
@@ -34,10 +30,6 @@ impl Site for Processor {
 
     fn value_bytes_max(&self) -> usize {
         value_bytes_max(&self.settings)
-    }
-
-    fn cancelled(&self) -> &Cancelled {
-        self.guests.cancelled()
     }
 
     fn is_dead(&self, pe: Pe) -> bool {

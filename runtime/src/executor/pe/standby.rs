@@ -11,8 +11,9 @@ use crate::executor::schedule::threads::STACK_BYTES;
 use crate::executor::task::caught::discard_with;
 use crate::executor::task::start::{Effort, Packed, Start};
 use crate::forked::end_if_forked;
+use crate::lock::Lock;
 use async_task::Runnable;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// A task that must not wait for a worker.
 pub(crate) struct Urgent(pub(crate) Task);
@@ -37,20 +38,18 @@ impl Start<Processor> for Urgent {
 }
 
 /// An urgent task that has waited for something and can go on.
-struct UrgentResume(Mutex<Option<Runnable>>);
+struct UrgentResume(Lock<Option<Runnable>>);
 
 impl Start<Processor> for UrgentResume {
     fn start(self: Arc<Self>, pe: &Arc<Processor>) {
         pe.counts.leave_out_start();
-        let runnable = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let runnable = self.0.lock().take();
         urgently(|| runnable.into_iter().for_each(run));
     }
 
     fn pack(self: Arc<Self>, _: &Processor, _: Effort) -> Option<Packed<Task>> {
         unreachable!("it was placed here, and stands on no shelf")
     }
-
-    fn call_off(&self) {}
 }
 
 impl Processor {
@@ -81,7 +80,7 @@ impl Processor {
         if self.is_closed() {
             return;
         }
-        self.queues.place_first(Arc::new(UrgentResume(Mutex::new(Some(runnable)))));
+        self.queues.place_first(Arc::new(UrgentResume(Lock::new(Some(runnable)))));
         if !self.is_ending() && !self.wake_worker() {
             // The driver calls the standby if no worker comes.
             self.nudge();

@@ -9,10 +9,11 @@ use crate::executor::engine::mpi_gate::MpiGate;
 use crate::executor::engine::site::{EngineSite, Outgoing};
 use crate::executor::engine::turn::Engine;
 use crate::executor::schedule::serial::Serial;
+use crate::lock::Lock;
 use crate::protocol::Fish;
 use crossbeam_queue::SegQueue;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
 
@@ -21,13 +22,13 @@ pub(crate) struct Turns<S: EngineSite> {
     /// What threads leave for the next turn to send.
     outbox: SegQueue<Outgoing>,
     /// `None` once the PE has left: then the lane must not be used any more.
-    engine: Mutex<Option<Engine<S>>>,
+    engine: Lock<Option<Engine<S>>>,
     /// The gate to MPI calls, which may not return.
     pub(super) mpi_gate: MpiGate,
     /// How many of its futures had their tasks on other PEs, after the last turn.
     away: AtomicUsize,
     /// Results that arrived in turns amid tasks.
-    unsettled: Mutex<Results>,
+    unsettled: Lock<Results>,
     has_unsettled: AtomicBool,
     /// Stolen tasks that take long to pack, for the packer thread.
     pub(super) packer: Serial<(Fish, S::Task)>,
@@ -39,10 +40,10 @@ impl<S: EngineSite> Turns<S> {
     pub(super) fn new(engine: Engine<S>, mpi_gate: MpiGate) -> Self {
         Turns {
             outbox: SegQueue::new(),
-            engine: Mutex::new(Some(engine)),
+            engine: Lock::new(Some(engine)),
             mpi_gate,
             away: AtomicUsize::new(0),
-            unsettled: Mutex::default(),
+            unsettled: Lock::default(),
             has_unsettled: AtomicBool::new(false),
             packer: Serial::default(),
             started: Instant::now(),
@@ -66,13 +67,13 @@ impl<S: EngineSite> Turns<S> {
 
     /// The engine, if it is free.
     pub(super) fn try_engine(&self) -> Option<MutexGuard<'_, Option<Engine<S>>>> {
-        self.engine.try_lock().ok()
+        self.engine.try_lock()
     }
 
     /// The engine, as soon as it is free.
     pub(crate) fn engine(&self) -> MutexGuard<'_, Option<Engine<S>>> {
         // A panic under this lock is a defect of ours; the job ends by other means then.
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+        self.engine.lock()
     }
 
     /// What waits for the next turn.
@@ -97,13 +98,9 @@ impl<S: EngineSite> Turns<S> {
         self.away.store(futures, Ordering::Relaxed);
     }
 
-    fn unsettled(&self) -> MutexGuard<'_, Results> {
-        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Leaves results to the next turn.
     pub(super) fn add_unsettled(&self, results: &mut Results) {
-        self.unsettled().append(results);
+        self.unsettled.lock().append(results);
         self.has_unsettled.store(true, Ordering::Release);
     }
 
@@ -114,7 +111,7 @@ impl<S: EngineSite> Turns<S> {
             return Results::new();
         }
         self.has_unsettled.store(false, Ordering::Relaxed);
-        std::mem::take(&mut *self.unsettled())
+        std::mem::take(&mut *self.unsettled.lock())
     }
 
     /// The PE `me` leaves: ends the engine, and all futures whose tasks were to leave or are away.

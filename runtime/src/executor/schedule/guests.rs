@@ -1,16 +1,16 @@
 //! The tasks of other PEs that wait here for something, and what was cancelled.
 
 use crate::executor::task::cancel::Cancelled;
+use crate::lock::Lock;
 use crate::protocol::TaskId;
 use async_task::Task;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use ultramarine_topology::Pe;
 
 /// The guests of a PE that wait for something, and the cancelled tasks that the PE knows of.
 #[derive(Default)]
 pub(crate) struct Guests {
-    register: Mutex<Register>,
+    register: Lock<Register>,
     cancelled: Cancelled,
     /// The number of tasks that cannot start before values arrive that are being fetched.
     without_values: AtomicUsize,
@@ -29,11 +29,6 @@ struct Register {
 impl Guests {
     /// At most this number of ended tasks is kept, plus as many as waited at the last removal.
     const ENDED_MAX: usize = 64;
-
-    fn register(&self) -> MutexGuard<'_, Register> {
-        // No user code runs under the lock.
-        self.register.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 
     /// The cancelled tasks that the PE knows of.
     #[inline]
@@ -70,7 +65,7 @@ impl Guests {
     /// Adds a task that waits for something, unless it is cancelled. Most tasks never wait, and so
     /// are never entered: that was a tenth of the work of a small one.
     pub(crate) fn add(&self, id: TaskId, task: Task<()>) {
-        let mut register = self.register();
+        let mut register = self.register.lock();
         if register.is_closed {
             // After the lock: this schedules it.
             drop(register);
@@ -91,7 +86,7 @@ impl Guests {
 
     /// Stops the tasks that `which` selects. Workers drop them one by one.
     fn stop(&self, which: impl Fn(TaskId) -> bool) {
-        let mut register = self.register();
+        let mut register = self.register.lock();
         let stopped: Vec<_> = register.tasks.extract_if(.., |(id, _)| which(*id)).collect();
         drop(register);
         // After the lock: this schedules them.
@@ -101,7 +96,7 @@ impl Guests {
     /// Removes ended tasks, while nothing runs on the PE. If none is left, nothing is cancelled any
     /// more. Returns whether that is so.
     pub(crate) fn tidy(&self) -> bool {
-        let mut register = self.register();
+        let mut register = self.register.lock();
         register.tasks.retain(|(_, task)| !task.is_finished());
         register.tasks.shrink_to(Self::ENDED_MAX);
         register.full_at = 2 * register.tasks.len() + Self::ENDED_MAX;
@@ -115,7 +110,7 @@ impl Guests {
 
     /// Stops all tasks, and any that is added later.
     pub(crate) fn clear(&self) {
-        self.register().is_closed = true;
+        self.register.lock().is_closed = true;
         self.stop(|_| true);
     }
 }
@@ -134,10 +129,10 @@ mod tests {
             let (runnable, ended) = async_task::spawn(async {}, |_| {});
             runnable.run();
             guests.add(of(2), ended);
-            assert!(guests.register().tasks.len() <= Guests::ENDED_MAX + 2);
+            assert!(guests.register.lock().tasks.len() <= Guests::ENDED_MAX + 2);
         }
         assert!(!guests.tidy(), "one waits");
-        assert_eq!(guests.register().tasks.len(), 1);
+        assert_eq!(guests.register.lock().tasks.len(), 1);
         guests.stop(|task| task == of(1));
         assert!(guests.tidy());
         drop(runnable);

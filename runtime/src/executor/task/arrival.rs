@@ -78,9 +78,6 @@ impl<S: Site> Start<S> for Guest {
         let is_wanted = !pe.is_dead(task.home) && !pe.cancelled().take(task);
         is_wanted.then(|| Packed::Guest(Arc::unwrap_or_clone(self).parcel))
     }
-
-    /// The job is ending: no one waits for the result any more.
-    fn call_off(&self) {}
 }
 
 /// Starts a task in bytes, or calls the function of a message. If it must first wait for values,

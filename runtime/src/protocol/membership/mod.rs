@@ -148,7 +148,6 @@ mod living;
 mod mutant;
 mod notice;
 mod succession;
-mod term;
 mod term_list;
 #[cfg(test)]
 mod tests;
@@ -156,8 +155,7 @@ mod votes;
 
 pub use living::Living;
 pub use mutant::MembershipMutant;
-pub use notice::{Claim, Death, Evidence, Heading, Loss, MembershipStatus, Notice};
-pub use term::Term;
+pub use notice::{Claim, Death, Evidence, Heading, Loss, MembershipStatus, Notice, Term};
 
 use accusations::{Accusation, AccusationTable};
 use announcing::Announcements;

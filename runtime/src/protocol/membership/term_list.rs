@@ -1,8 +1,7 @@
 //! The list of the dead that the judge of a term keeps.
 
 use super::living::Living;
-use super::notice::{Death, Evidence, Heading, Notice};
-use super::term::Term;
+use super::notice::{Death, Evidence, Heading, Notice, Term};
 use std::collections::BTreeSet;
 use ultramarine_topology::Pe;
 
@@ -158,6 +157,12 @@ mod tests {
                 prop_assert_eq!(list.living(), &Living::new(30, &order[..list.len()]));
             }
         }
+    }
+
+    #[test]
+    fn of_one_round_the_smaller_number_has_the_later_term() {
+        let term = |round, judge| Term { round, judge: Pe::new(judge) };
+        assert!(term(0, 0) < term(1, 7) && term(1, 7) < term(1, 3) && term(1, 3) < term(2, 9));
     }
 
     #[test]
