@@ -1,9 +1,9 @@
 //! What a process with a guard tells it.
 
-use super::Testimony;
 use super::finalize::{self, Server};
 use super::segments::Segment;
 use super::startup::Startup;
+use super::testimony::Testimony;
 use super::{shared_memory, status_channel, sys, watch};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;

@@ -81,6 +81,7 @@ mod status_channel;
 mod survivors;
 mod sweep;
 mod sys;
+mod testimony;
 mod verdict;
 mod watch;
 
@@ -89,9 +90,7 @@ use self::finalize::WITHOUT_BARRIER;
 use self::lineage::Lineage;
 use self::mark::{BEGIN, MARK, Mark};
 use self::sys::Fork;
-use std::fmt;
 use std::io::{self, Write as _};
-use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, parent_id};
@@ -102,25 +101,7 @@ use ultramarine_environment::launcher::Launched;
 use ultramarine_environment::variables;
 
 pub use self::child::{GuardedChild, counts_interrupts};
-
-/// Tells those that call a child on this listener that the child is gone; ends by itself, soon. It
-/// runs in the guard, with the child's [`Testimony::words`].
-pub type Testify = fn(&TcpListener, &str);
-
-/// What the guard needs to say that its child is gone.
-pub struct Testimony {
-    /// A second descriptor of the socket on which the child is called. The guard keeps it open when
-    /// the child ends amid the job.
-    pub listener: TcpListener,
-    /// What [`Testify`] gets, in one line. It is secret.
-    pub words: String,
-}
-
-impl fmt::Debug for Testimony {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Testimony").field("listener", &self.listener).finish_non_exhaustive()
-    }
-}
+pub use self::testimony::{Testify, Testimony};
 
 /// Puts a guard between the launcher and this process, if one `is_wanted` and of use; comes back in
 /// the process that goes on as the program. To be called before MPI starts. Where there can be no
@@ -158,7 +139,7 @@ fn split_or_start_anew(launched: Launched, testify: Testify) -> io::Result<Optio
         Mark::Guarded { guard, .. } if guard != parent_id() => Ok(None),
         Mark::Guarded { guard, channel } => {
             let channel = sys::inherited(channel)?;
-            end_with(guard);
+            sys::end_with(guard);
             Ok(Some(channel.into()))
         }
     }
@@ -173,7 +154,7 @@ fn split(launched: Launched, testify: Testify) -> io::Result<Option<UnixStream>>
         Ok(Fork::Parent { child }) => watch::over(child, launched, &of_guard, testify),
         Ok(Fork::Child) => {
             sys::restore_signals(&held);
-            end_with(guard);
+            sys::end_with(guard);
             sys::set_variable(MARK, &Mark::text(guard, &of_child))?;
             for (name, value) in settings(launched) {
                 sys::set_variable(name, value)?;
@@ -212,7 +193,7 @@ fn guard_from_the_outset(launched: Option<Launched>, testify: Testify) -> io::Re
         sys::restore_signals(&held);
         sys::hand_down(&of_child);
         // Holds beyond the start of the program.
-        end_with(guard);
+        sys::end_with(guard);
         let error = run_again(&mark, Some(launched));
         let _ = writeln!(io::stderr(), "ultramarine: the program cannot be started: {error}");
     };
@@ -262,14 +243,6 @@ pub fn at_exit(act: extern "C" fn(i32, *mut std::ffi::c_void)) {
 /// Ends this process at once.
 pub fn exit(code: i32) -> ! {
     sys::exit(code)
-}
-
-/// Makes this process end with its guard, also if that has ended already.
-fn end_with(guard: u32) {
-    sys::end_with_parent();
-    if parent_id() != guard {
-        sys::exit(1);
-    }
 }
 
 #[cfg(all(test, feature = "mpi"))]

@@ -55,7 +55,7 @@ impl Startup {
 
     /// Ends it: from now on the guard's end ends this process at once.
     pub(super) fn end(self) {
-        super::end_with(self.guard);
+        sys::end_with(self.guard);
         self.is_over.store(true, Ordering::SeqCst);
         let _ = self.channel.shutdown(Shutdown::Read);
         if self.group.is_some() {

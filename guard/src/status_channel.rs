@@ -3,11 +3,11 @@
 //! The guard hears them when it looks after its child, and once more after the child's end. The
 //! files stay open longer than the child lives.
 
-use super::Testimony;
 use super::descendants;
 use super::finalize::Server;
 use super::image::Image;
 use super::segments::Segment;
+use super::testimony::Testimony;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,

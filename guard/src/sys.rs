@@ -6,6 +6,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::parent_id;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 
@@ -169,6 +170,14 @@ pub(super) fn process_group() -> Option<Pid> {
 pub(super) fn end_with_parent() {
     // SAFETY: touches no memory.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+}
+
+/// The same for a process with this guard, which may have ended already.
+pub(super) fn end_with(guard: u32) {
+    end_with_parent();
+    if parent_id() != guard {
+        exit(1);
+    }
 }
 
 /// Lets the system say SIGCHLD to this process when its parent ends, too.

@@ -10,10 +10,10 @@ use super::standstill::{Standstill, is_process_stopped};
 use super::status_channel::{ChildStatus, Ending, GivenUp};
 use super::sweep;
 use super::sys::{self, ChildExit, Fork};
+use super::testimony::{Testify, Testimony};
 use super::verdict::{
     Reaction, ends_by_interrupt, is_under_hydra, job_ends_with, judge, which_to_kill,
 };
-use super::{Testify, Testimony};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::system::uname;
 use std::collections::HashSet;
@@ -56,7 +56,6 @@ const RUMOURS_MAX: usize = 64;
 
 /// Watches over the child, one of the launcher's processes, and ends as it does.
 pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify: Testify) -> ! {
-    let rank = launched.rank;
     let socket = std::env::var(PMI_FD).ok().and_then(|number| number.trim().parse().ok());
     // A copy of what the child has open would keep others from seeing that the child closed it.
     sys::close_all_but(&[0, 1, 2, channel.as_raw_fd(), socket.unwrap_or(-1)]);
@@ -73,83 +72,8 @@ pub(super) fn over(child: i32, launched: Launched, channel: &UnixStream, testify
         }
         watch.end_what_is_left_behind();
     };
-    let Watch { mut status, mut meant, given_up, orphaned, lineage, .. } = watch;
-    let launcher = lineage.launcher();
-    let process = format!("rank {rank} on {}", uname().nodename().to_string_lossy());
-    status.hear(channel);
-    let may_have_died = matches!(end, ChildExit::Signal(_)) || status.is_amid_job();
-    let testimony = status
-        .testimony
-        .take()
-        .filter(|_| may_have_died || status.given_up == Some(GivenUp::AsDead));
-    // Beside all that follows: others wait for it.
-    let witness = testimony.and_then(|testimony| begin(&testimony, testify));
-    // At once: the others do not stay for long when the job is over.
-    let is_interrupt = meant.contains(&libc::SIGINT) && matches!(end, ChildExit::Signal(_));
-    let ends_job = if is_interrupt { ends_by_interrupt } else { job_ends_with };
-    let is_vital = may_have_died && ends_job(&status, rank);
-    let left = descendants::kill(&which_to_kill(end, &status, &meant), witness);
-    if left > 0 {
-        log(&format!("{process} had started {left} processes that still ran: they are killed"));
-    }
-    remove_segments(&status);
-    if orphaned.is_some() {
-        // No launcher is there to hear how it ended.
-        sys::exit(1);
-    }
-    let by = |signal| if given_up { "its guard".to_owned() } else { name(signal) };
-    let limit_ms = match end {
-        ChildExit::Signal(signal) if !meant.contains(&signal) => RUMOUR_MS,
-        _ => 0,
-    };
-    for _ in 0..RUMOURS_MAX {
-        let Some(signal) = sys::next_signal(limit_ms) else { break };
-        meant.insert(signal);
-    }
-    let called_exit = |code| format!("{process} called exit({code}) amid the job");
-    let log_the_end_by = |signal| {
-        if !meant.contains(&signal) {
-            let when = if status.joined { "" } else { " before the job had begun" };
-            log(&format!("{process} was killed by {}{when}: the job ends", by(signal)));
-        }
-    };
-    match (judge(end, &status, is_vital, &meant), end) {
-        (Reaction::PassOn, ChildExit::Code(code)) if status.is_amid_job() => {
-            log(&format!("{}: the job ends", called_exit(code)));
-            wait_for(witness, PASSED_ON_WITHIN);
-            // The job has not succeeded, whatever the code.
-            sys::exit(code.max(1))
-        }
-        (Reaction::PassOn, ChildExit::Code(code)) => {
-            if status.ending == Some(Ending::Finalised) {
-                wait_for_stopped_launcher(launcher);
-            }
-            sys::exit(code)
-        }
-        (Reaction::PassOn, ChildExit::Signal(signal)) => {
-            log_the_end_by(signal);
-            wait_for(witness, PASSED_ON_WITHIN);
-            sys::end_by(signal)
-        }
-        (Reaction::TakeLeave { code }, _) => {
-            if let ChildExit::Signal(signal) = end {
-                log_the_end_by(signal);
-            }
-            take_leave(rank, launcher, status);
-            wait_for(witness, TESTIMONY_ENDS_WITHIN);
-            sys::exit(code)
-        }
-        (Reaction::Tolerate, _) => {
-            take_leave(rank, launcher, status);
-            let what = match end {
-                ChildExit::Code(code) => called_exit(code),
-                ChildExit::Signal(signal) => format!("{process} was killed by {}", by(signal)),
-            };
-            log(&format!("{what}; the job goes on without it"));
-            wait_for(witness, TESTIMONY_ENDS_WITHIN);
-            sys::exit(0)
-        }
-    }
+    watch.status.hear(channel);
+    watch.end_after(end, testify)
 }
 
 /// Waits while the launcher is stopped, so that it reads that the child has finalised MPI before
@@ -265,6 +189,97 @@ impl Watch {
             self.given_up = true;
             sys::send(self.child, libc::SIGKILL);
             log(&format!("rank {rank} has become another program (exec): it is killed"));
+        }
+    }
+
+    /// Cleans up after the child, which has ended, and ends as it did.
+    fn end_after(mut self, end: ChildExit, testify: Testify) -> ! {
+        let process = format!("rank {} on {}", self.rank, uname().nodename().to_string_lossy());
+        let status = &mut self.status;
+        let may_have_died = matches!(end, ChildExit::Signal(_)) || status.is_amid_job();
+        let is_gone = may_have_died || status.given_up == Some(GivenUp::AsDead);
+        let testimony = status.testimony.take().filter(|_| is_gone);
+        // Beside all that follows: others wait for it.
+        let witness = testimony.and_then(|testimony| begin(&testimony, testify));
+        // At once: the others do not stay for long when the job is over.
+        let is_interrupt =
+            self.meant.contains(&libc::SIGINT) && matches!(end, ChildExit::Signal(_));
+        let ends_job = if is_interrupt { ends_by_interrupt } else { job_ends_with };
+        let is_vital = may_have_died && ends_job(status, self.rank);
+        let left = descendants::kill(&which_to_kill(end, status, &self.meant), witness);
+        if left > 0 {
+            log(&format!("{process} had started {left} processes that still ran: they are killed"));
+        }
+        remove_segments(status);
+        if self.orphaned.is_some() {
+            // No launcher is there to hear how it ended.
+            sys::exit(1);
+        }
+        self.hear_rumours(end);
+        let reaction = judge(end, &self.status, is_vital, &self.meant);
+        self.react(reaction, end, &process, witness)
+    }
+
+    /// Hears which signals were meant for the child, if one has killed it and was not handed on.
+    fn hear_rumours(&mut self, end: ChildExit) {
+        let limit_ms = match end {
+            ChildExit::Signal(signal) if !self.meant.contains(&signal) => RUMOUR_MS,
+            _ => 0,
+        };
+        for _ in 0..RUMOURS_MAX {
+            let Some(signal) = sys::next_signal(limit_ms) else { break };
+            self.meant.insert(signal);
+        }
+    }
+
+    /// Says how the child has ended, and ends so that the launcher does what is right.
+    fn react(self, reaction: Reaction, end: ChildExit, process: &str, witness: Option<i32>) -> ! {
+        let Watch { rank, status, meant, given_up, lineage, .. } = self;
+        let launcher = lineage.launcher();
+        let by = |signal| if given_up { "its guard".to_owned() } else { name(signal) };
+        let called_exit = |code| format!("{process} called exit({code}) amid the job");
+        let log_the_end_by = |signal| {
+            if !meant.contains(&signal) {
+                let when = if status.joined { "" } else { " before the job had begun" };
+                log(&format!("{process} was killed by {}{when}: the job ends", by(signal)));
+            }
+        };
+        match (reaction, end) {
+            (Reaction::PassOn, ChildExit::Code(code)) if status.is_amid_job() => {
+                log(&format!("{}: the job ends", called_exit(code)));
+                wait_for(witness, PASSED_ON_WITHIN);
+                // The job has not succeeded, whatever the code.
+                sys::exit(code.max(1))
+            }
+            (Reaction::PassOn, ChildExit::Code(code)) => {
+                if status.ending == Some(Ending::Finalised) {
+                    wait_for_stopped_launcher(launcher);
+                }
+                sys::exit(code)
+            }
+            (Reaction::PassOn, ChildExit::Signal(signal)) => {
+                log_the_end_by(signal);
+                wait_for(witness, PASSED_ON_WITHIN);
+                sys::end_by(signal)
+            }
+            (Reaction::TakeLeave { code }, _) => {
+                if let ChildExit::Signal(signal) = end {
+                    log_the_end_by(signal);
+                }
+                take_leave(rank, launcher, status);
+                wait_for(witness, TESTIMONY_ENDS_WITHIN);
+                sys::exit(code)
+            }
+            (Reaction::Tolerate, _) => {
+                take_leave(rank, launcher, status);
+                let what = match end {
+                    ChildExit::Code(code) => called_exit(code),
+                    ChildExit::Signal(signal) => format!("{process} was killed by {}", by(signal)),
+                };
+                log(&format!("{what}; the job goes on without it"));
+                wait_for(witness, TESTIMONY_ENDS_WITHIN);
+                sys::exit(0)
+            }
         }
     }
 }

@@ -130,6 +130,7 @@ mod builds;
 mod error;
 mod header;
 mod journal;
+mod lock;
 mod open;
 mod output;
 mod positions;

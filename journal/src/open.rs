@@ -3,10 +3,11 @@
 use crate::builds::{Builds, OtherBuilds};
 use crate::error::{OpenError, Refusal};
 use crate::header::{HEADER_BYTES_MAX, Header, HeaderError, Identity};
+use crate::lock::LockedFile;
 use crate::output::Output;
 use crate::read::{ReadError, read};
 use crate::report::Report;
-use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
@@ -129,31 +130,6 @@ fn refuse_other_kinds(path: &Path, metadata: &Metadata) -> Result<(), OpenError>
     }
     let what = if metadata.is_dir() { "a folder" } else { "a device, a FIFO or a socket" };
     Err(OpenError::NoFile { path: path.into(), what })
-}
-
-/// A file that no other `LockedFile` is open at, unless its file system has no locks.
-pub(crate) struct LockedFile(pub(crate) File);
-
-impl LockedFile {
-    fn new(path: &Path, file: File) -> Result<Self, OpenError> {
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(OpenError::InUse(path.into())),
-            Err(TryLockError::Error(error)) => tracing::warn!(
-                "the journal `{}` cannot be locked ({error}): see that no other job writes it",
-                path.display()
-            ),
-        }
-        Ok(LockedFile(file))
-    }
-}
-
-/// Closing the file would unlock it as well, but not while another thread starts a program: until
-/// that program runs, its process has the file open, too.
-impl Drop for LockedFile {
-    fn drop(&mut self) {
-        let _ = self.0.unlock();
-    }
 }
 
 /// The header, or nothing where a journal can be begun.

@@ -2,7 +2,7 @@
 //! And as the thread sees it that puts it on the disk.
 
 use crate::error::WriteError;
-use crate::open::LockedFile;
+use crate::lock::LockedFile;
 use crate::record::whole_records;
 use std::fs::{File, Metadata};
 use std::io::{self, Write as _};

@@ -80,28 +80,42 @@ pub(crate) fn read(
             report.torn_bytes = bytes.len() as u64;
             return Ok(report);
         };
-        match judge(&head, mark, items, result) {
-            Ok(Content::Note(note)) => {
-                let dropped = report.add_note(note);
-                dropped.into_iter().try_for_each(|positions| visit(positions, None))?;
-            }
-            Ok(Content::Result) => match report.add_record(&head.positions, head.result_bytes) {
-                Added::New => visit(head.positions, Some(result))?,
-                Added::Known => {}
-                Added::Overlaps => {
-                    let kind = DamageKind::Overlaps(head.positions);
-                    report.add_damage(offset, record_bytes as u64, kind);
-                }
-            },
-            Err(kind) => {
-                if head.is_note() {
-                    report.build = None;
-                }
-                report.add_damage(offset, record_bytes as u64, kind);
-            }
+        let content = judge(&head, mark, items, result);
+        if let Some(kind) = add(&mut report, &head, content, result, &mut visit)? {
+            report.add_damage(offset, record_bytes as u64, kind);
         }
         window.advance(record_bytes);
     }
+}
+
+/// Adds what a record holds to the report, and hands it to `visit` if it counts. Returns how the
+/// record is damaged, if it is.
+fn add(
+    report: &mut Report,
+    head: &Head,
+    content: Result<Content, DamageKind>,
+    result: &[u8],
+    visit: &mut impl FnMut(Range<u64>, Option<&[u8]>) -> Result<(), ReadError>,
+) -> Result<Option<DamageKind>, ReadError> {
+    let positions = &head.positions;
+    match content {
+        Ok(Content::Note(note)) => {
+            let dropped = report.add_note(note);
+            dropped.into_iter().try_for_each(|positions| visit(positions, None))?;
+        }
+        Ok(Content::Result) => match report.add_record(positions, head.result_bytes) {
+            Added::New => visit(positions.clone(), Some(result))?,
+            Added::Known => {}
+            Added::Overlaps => return Ok(Some(DamageKind::Overlaps(positions.clone()))),
+        },
+        Err(kind) => {
+            if head.is_note() {
+                report.build = None;
+            }
+            return Ok(Some(kind));
+        }
+    }
+    Ok(None)
 }
 
 /// What a record holds.

@@ -19,44 +19,7 @@ use ultramarine_topology::{Pe, Topology};
 
 /// Runs the job.
 pub(crate) fn run(options: &Options, main: MainTask<'_>) -> Result<()> {
-    options.faults().refuse_among_threads()?;
-    if options.interface().is_some() {
-        // No other host is called here, but the next start may be on several.
-        network::usable(options.interface())?;
-    }
-    options.raise_descriptor_limit(None);
-    let pes = options.pe_count().unwrap_or(1);
-    if pes == 0 {
-        return Err(StartError::Options("a job needs at least one PE".to_owned()).into());
-    }
-    if pes > PES_MAX {
-        let reason = format!("one process has at most {PES_MAX} PEs, not {pes}");
-        return Err(StartError::Options(reason).into());
-    }
-    let cpu_budget = CpuBudget::own(options.thread_count(), variables::text);
-    let threads = cpu_budget.worker_threads(1, pes as usize);
-    cpu_budget.warn_of_mismatch(threads);
-    let settings = options.settings_of_many(threads, cpu_budget.pes_per_core(pes))?;
-    let places = match options.given_places() {
-        Some(places) => places.to_vec(),
-        None => vec![options.sources()?.place().map_err(StartError::from)?; pes as usize],
-    };
-    let powers = vec![threads as u64; pes as usize];
-    let topology = Arc::new(Topology::new(&places, &powers).map_err(StartError::from)?);
-    let lanes = lanes(options.lane_kind().unwrap_or(LaneKind::Memory), pes, &settings)?;
-
-    let jobs = lanes.into_iter().zip(0..).map(|(lane, number)| {
-        let (topology, settings) = (topology.clone(), settings.clone());
-        Job {
-            me: Pe::new(number),
-            topology,
-            lane,
-            settings,
-            detector: None,
-            bootstrap: BootstrapTraffic::default(),
-        }
-    });
-    let mut jobs = jobs.collect::<Vec<_>>().into_iter();
+    let mut jobs = jobs(options)?.into_iter();
     let root = jobs.next().expect("there is at least one PE");
     let mut serving = Vec::new();
     let (started, outcomes) = mpsc::channel();
@@ -86,6 +49,48 @@ pub(crate) fn run(options: &Options, main: MainTask<'_>) -> Result<()> {
         serving.into_iter().for_each(|thread| drop(thread.join()));
     }
     result.map_err(Error::from)?
+}
+
+/// What each PE has to do, that of the root first.
+fn jobs(options: &Options) -> Result<Vec<Job>> {
+    options.faults().refuse_among_threads()?;
+    if options.interface().is_some() {
+        // No other host is called here, but the next start may be on several.
+        network::usable(options.interface())?;
+    }
+    options.raise_descriptor_limit(None);
+    let pes = options.pe_count().unwrap_or(1);
+    if pes == 0 {
+        return Err(StartError::Options("a job needs at least one PE".to_owned()).into());
+    }
+    if pes > PES_MAX {
+        let reason = format!("one process has at most {PES_MAX} PEs, not {pes}");
+        return Err(StartError::Options(reason).into());
+    }
+    let cpu_budget = CpuBudget::own(options.thread_count(), variables::text);
+    let threads = cpu_budget.worker_threads(1, pes as usize);
+    cpu_budget.warn_of_mismatch(threads);
+    let settings = options.settings_of_many(threads, cpu_budget.pes_per_core(pes))?;
+    let places = match options.given_places() {
+        Some(places) => places.to_vec(),
+        None => vec![options.sources()?.place().map_err(StartError::from)?; pes as usize],
+    };
+    let powers = vec![threads as u64; pes as usize];
+    let topology = Arc::new(Topology::new(&places, &powers).map_err(StartError::from)?);
+    let lanes = lanes(options.lane_kind().unwrap_or(LaneKind::Memory), pes, &settings)?;
+
+    let job = |(lane, number)| {
+        let (topology, settings) = (topology.clone(), settings.clone());
+        Job {
+            me: Pe::new(number),
+            topology,
+            lane,
+            settings,
+            detector: None,
+            bootstrap: BootstrapTraffic::default(),
+        }
+    };
+    Ok(lanes.into_iter().zip(0..).map(job).collect())
 }
 
 fn lanes(kind: LaneKind, pes: u32, settings: &Settings) -> Result<Vec<Box<dyn Lane>>, StartError> {

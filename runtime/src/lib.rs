@@ -29,6 +29,7 @@ pub mod error;
 pub mod executor;
 pub mod forked;
 pub mod handshake;
+mod lock;
 mod numbered;
 mod os_memory;
 pub mod plain;

@@ -3,9 +3,10 @@
 
 use super::collectives::{Collectives, decide};
 use super::connect::{Connected, Presence};
+use super::mpi_thread::library_version;
 use super::rank_info::RankInfo;
 use super::roster::Roster;
-use super::{connect, cpu, library_version};
+use super::{connect, cpu};
 use crate::error::StartError;
 use crate::log;
 use crate::options::Options;

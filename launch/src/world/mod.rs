@@ -40,7 +40,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use ultramarine_environment::launcher::Launched;
-use ultramarine_guard as guard;
+use ultramarine_guard::{self as guard, GuardedChild};
 use ultramarine_runtime::executor::{Job, JobError, Leave, Parting};
 use ultramarine_topology::{Pe, Topology};
 
@@ -76,7 +76,7 @@ pub(crate) fn run(
     mpi_thread::is_not_started()?;
     let is_wanted = options.as_ref().map_or(true, Options::is_guarded);
     let deadline = start_deadline(options.as_ref().ok());
-    let mut child = guard::install(launched, is_wanted, deadline, library_version, testify);
+    let child = guard::install(launched, is_wanted, deadline, library_version, testify);
     let shared_memory = child.lacks_shared_memory(launched);
     if let Some(reason) = shared_memory.as_ref().filter(|_| launched.rank == 0) {
         tracing::warn!("MPI goes without shared memory, and is slower within a host: {reason}");
@@ -84,8 +84,11 @@ pub(crate) fn run(
     options.iter().for_each(|options| options.raise_descriptor_limit(Some(launched)));
     let deadline = StartDeadline::set(deadline, launched);
     let (mpi, start) = MpiThread::start(move |world| bootstrap::join(world, options, launched))?;
-    let Joined { job, presence, dies_after } = match start {
-        Ok(start) => start,
+    match start {
+        Ok(joined) => {
+            drop(deadline);
+            take_part(child, mpi, joined, main)
+        }
         Err(error) => {
             // All processes have failed, and finalise together, if they can. The deadline still
             // holds.
@@ -97,10 +100,34 @@ pub(crate) fn run(
             // Rank 0 knows and says it. If this process failed too, some launchers would end
             // rank 0 before it has.
             let said_elsewhere = matches!(error, StartError::SaidElsewhere);
-            return if said_elsewhere { Ok(()) } else { Err(error.into()) };
+            if said_elsewhere { Ok(()) } else { Err(error.into()) }
         }
-    };
-    drop(deadline);
+    }
+}
+
+/// How this process's part of the job has come out.
+struct End {
+    me: Pe,
+    result: Result<()>,
+    parting: Parting,
+    /// It is the root.
+    is_root: bool,
+    /// The job goes on when its root has died.
+    outlives_root: bool,
+    /// To the others it is as one that has died.
+    is_as_dead: bool,
+    /// How it hears that the user ends the job, if it is not the root's.
+    shutdown: Option<ShutdownRequest>,
+}
+
+/// Runs this process's part of a job that is made up.
+fn take_part(
+    mut child: GuardedChild,
+    mpi: MpiThread,
+    joined: Joined,
+    main: MainTask<'_>,
+) -> Result<()> {
+    let Joined { job, presence, dies_after } = joined;
     let outlives_root = job.settings.detector.succession;
     let Presence { others, listens: _listens, testimony } = presence;
     child.joined(patience_with(&job), if outlives_root { &others } else { &[] }, testimony);
@@ -112,7 +139,7 @@ pub(crate) fn run(
     let me = job.me;
     let shutdown = (me != Pe::ROOT).then(request::leave_to_the_root);
     let is_safe = is_on_one_host(&job.topology) && !child.goes_without_shared_memory();
-    let finalises = is_safe || !child.is_guarded();
+    let may_finalise = is_safe || !child.is_guarded();
     let asked = shutdown.clone();
     let (outcome, parting) = main.take_part(job, move |root| match &asked {
         // The user does not want it to go on.
@@ -141,34 +168,42 @@ pub(crate) fn run(
     if outlives_root && result.is_ok() && (!is_root || parting.is_alone()) {
         parting.stay_after_deaths(ASKED_WITHIN);
     }
-    let finalises = finalises && parting.leave == Leave::Orderly;
+    let finalises = may_finalise && parting.leave == Leave::Orderly;
+    let end = End { me, result, parting, is_root, outlives_root, is_as_dead, shutdown };
+    leave(child, mpi, end, finalises)
+}
+
+/// Finalises MPI together with all others, if this one `finalises`, or else leaves without. Returns
+/// what the process ends with.
+fn leave(child: GuardedChild, mpi: MpiThread, end: End, finalises: bool) -> Result<()> {
+    let is_root = end.is_root;
     // The root was told what went wrong elsewhere, and ends with that.
     let ending = |result| if is_root { result } else { Ok(()) };
-    if finalises && mpi.finalise(FINALISE_WITHIN, || parting.are_others_there()) {
+    if finalises && mpi.finalise(FINALISE_WITHIN, || end.parting.are_others_there()) {
         child.finalised();
-        parting.goodbye();
-        return ending(result);
+        end.parting.goodbye();
+        return ending(end.result);
     }
     // Finalising is collective, and another process does not answer, or may not: so this one never
     // finalises.
-    if parting.leave == Leave::Hasty && is_root && result.is_err() {
+    if end.parting.leave == Leave::Hasty && is_root && end.result.is_err() {
         log::flush();
         child.aborts();
         mpi.abort();
     }
-    tracing::info!("{me} ends without finalising MPI");
-    if result.is_err() {
-        child.gives_up(is_as_dead);
+    tracing::info!("{} ends without finalising MPI", end.me);
+    if end.result.is_err() {
+        child.gives_up(end.is_as_dead);
     }
     child.leaves();
     mpi.abandon();
     if finalises {
         // A PE died when all had left. Others may not have heard of it, and wait for it in
         // `MPI_Finalize`. They do hear that this one goes without a goodbye, and then go, too.
-        drop(parting);
-        return ending(result);
+        drop(end.parting);
+        return ending(end.result);
     }
-    leave_without_the_others((is_root, outlives_root), result, parting, shutdown.as_ref())
+    leave_without_the_others(end)
 }
 
 /// Whether MPI is to be finalised, as it should be. Not between hosts, nor without shared memory:
@@ -182,12 +217,8 @@ fn is_on_one_host(topology: &Topology) -> bool {
 }
 
 /// What a process ends with when it does not end together with all others.
-fn leave_without_the_others(
-    (is_root, outlives_root): (bool, bool),
-    result: Result<()>,
-    parting: Parting,
-    shutdown: Option<&ShutdownRequest>,
-) -> Result<()> {
+fn leave_without_the_others(end: End) -> Result<()> {
+    let End { result, parting, is_root, outlives_root, shutdown, .. } = end;
     match result {
         // That is all that is left to say to others.
         Err(Error::Job(error @ JobError::RootLost { .. })) => {
@@ -199,7 +230,7 @@ fn leave_without_the_others(
             }
             // A user who has ended the job, by Ctrl-C say, does not want to hear this of each
             // process.
-            match shutdown.is_some_and(|asked| comes_within(RUMOUR, asked)) {
+            match shutdown.is_some_and(|asked| comes_within(RUMOUR, &asked)) {
                 // The root may have been killed on the way: one has to say so.
                 true if outlives_root && is_root => Err(Error::other(ASKED)),
                 true => Ok(()),

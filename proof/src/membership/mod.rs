@@ -147,6 +147,44 @@ impl MembershipCase {
         unreachable!("notices follow from each other for ever")
     }
 
+    /// A PE sees for itself how it stands with another.
+    fn see(&self, state: &mut State, by: Pe, whom: Pe, observation: Observation) -> Option<()> {
+        if Self::has_contact(state, by, whom) {
+            state.doubts += u32::from(observation == Observation::Suspected);
+            state.slandered += u32::from(observation == Observation::Lost);
+        }
+        state.looks.remove(&(by, whom));
+        let is_gone = state.members[whom.index()].is_none();
+        let is_told = !self.hosts_crash && !state.leavers.contains(&whom);
+        let is_witness = is_gone && is_told && !Self::is_cut(state, by, whom);
+        let loss = match self.cut {
+            _ if is_witness => Loss::Witnessed,
+            Cut::Silent => Loss::Silent,
+            Cut::Answers | Cut::AnswersOneWay => Loss::Refused,
+        };
+        Self::step(state, by, |member, out| match observation {
+            Observation::Reached => member.reach(whom, out),
+            Observation::Suspected => member.suspect(NOW, whom, out),
+            Observation::Lost => member.lose(NOW, whom, loss, out),
+        })?;
+        if observation == Observation::Suspected && !Self::has_contact(state, by, whom) {
+            state.looks.insert((by, whom));
+        }
+        Some(())
+    }
+
+    /// Breaks all paths between two sides. The bits of one of them are set.
+    fn part(&self, state: &mut State, side: u32) {
+        state.partitions += 1;
+        let is_in = |pe: &Pe| side >> pe.number() & 1 == 1;
+        for one in self.all().filter(is_in) {
+            for other in self.all().filter(|pe| !is_in(pe)) {
+                Self::cut(state, one, other);
+                Self::cut(state, other, one);
+            }
+        }
+    }
+
     /// What can happen at this PE, apart from what arrives.
     fn acts_of(&self, state: &State, me: Pe, acts: &mut Vec<Action>) {
         let Some(member) = &state.members[me.index()] else { return };
@@ -338,27 +376,7 @@ impl Model for MembershipCase {
                 })?;
             }
             Action::See { by, whom, observation } => {
-                if Self::has_contact(&state, by, whom) {
-                    state.doubts += u32::from(observation == Observation::Suspected);
-                    state.slandered += u32::from(observation == Observation::Lost);
-                }
-                state.looks.remove(&(by, whom));
-                let is_gone = state.members[whom.index()].is_none();
-                let is_told = !self.hosts_crash && !state.leavers.contains(&whom);
-                let is_witness = is_gone && is_told && !Self::is_cut(&state, by, whom);
-                let loss = match self.cut {
-                    _ if is_witness => Loss::Witnessed,
-                    Cut::Silent => Loss::Silent,
-                    Cut::Answers | Cut::AnswersOneWay => Loss::Refused,
-                };
-                Self::step(&mut state, by, |member, out| match observation {
-                    Observation::Reached => member.reach(whom, out),
-                    Observation::Suspected => member.suspect(NOW, whom, out),
-                    Observation::Lost => member.lose(NOW, whom, loss, out),
-                })?;
-                if observation == Observation::Suspected && !Self::has_contact(&state, by, whom) {
-                    state.looks.insert((by, whom));
-                }
+                self.see(&mut state, by, whom, observation)?;
             }
             Action::Repeat(pe) => {
                 Self::step(&mut state, pe, |member, out| {
@@ -381,16 +399,7 @@ impl Model for MembershipCase {
                 state.cuts.clear();
                 state.healed += 1;
             }
-            Action::Partition(side) => {
-                state.partitions += 1;
-                let is_in = |pe: &Pe| side >> pe.number() & 1 == 1;
-                for one in self.all().filter(is_in) {
-                    for other in self.all().filter(|pe| !is_in(pe)) {
-                        Self::cut(&mut state, one, other);
-                        Self::cut(&mut state, other, one);
-                    }
-                }
-            }
+            Action::Partition(side) => self.part(&mut state, side),
             Action::Leave(pe) => {
                 state.leavers.insert(pe);
                 Self::end(&mut state, pe);

@@ -38,7 +38,14 @@ pub const ONE_SIDE_GOES_ON: &str = "one side goes on";
 
 /// The properties of a case.
 pub(super) fn of(case: &MembershipCase) -> Vec<Property<MembershipCase>> {
-    let mut properties = vec![
+    let mut properties = always();
+    properties.extend(sometimes(case));
+    properties
+}
+
+/// What holds in each state.
+fn always() -> Vec<Property<MembershipCase>> {
+    vec![
         Property::always(ALL_AGREE_IN_THE_END, |case: &MembershipCase, state: &State| {
             is_agreed(case, state) || case.can_go_on(state)
         }),
@@ -86,7 +93,12 @@ pub(super) fn of(case: &MembershipCase) -> Vec<Property<MembershipCase>> {
             MembershipCase::living(state).all(is_answered) || case.can_go_on(state)
         }),
         Property::always(NONE_IS_MISLED, |_, state: &State| state.misled <= state.slandered),
-    ];
+    ]
+}
+
+/// What happens in one of the states at least.
+fn sometimes(case: &MembershipCase) -> Vec<Property<MembershipCase>> {
+    let mut properties = Vec::new();
     if case.slandered + case.cuts > 0 {
         properties.push(Property::sometimes("a PE is expelled", |_, state: &State| {
             MembershipCase::living(state)

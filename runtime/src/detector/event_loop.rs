@@ -7,7 +7,6 @@ use super::close_reason::CloseReason;
 use super::connection::{Received, SealedConnection};
 use super::counters::{DetectorCounters, count};
 use super::event::FailureEvent;
-use super::make_room::KEPT_FOR;
 use super::settings::DetectorSettings;
 use super::watch::{ConnectionNumber, Effect, Effects, HostRings, Watch};
 use crate::addresses::Addresses;
@@ -45,6 +44,10 @@ const HELLO_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long a goodbye may take.
 const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
+
+/// How long a connection is kept at least: enough for a handshake and two heartbeats, also if the
+/// other host is busy.
+pub(super) const KEPT_FOR: Duration = Duration::from_millis(100);
 
 /// The longest sleep.
 const SLEEP_MAX: Duration = Duration::from_mins(1);

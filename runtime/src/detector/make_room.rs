@@ -11,14 +11,10 @@
 //! [watch](super::watch::Watch::make_room) needs least. While other parts of the process take all
 //! descriptors, connections that are needed are kept: a descriptor that is freed would be theirs.
 
-use super::event_loop::EventLoop;
+use super::event_loop::{EventLoop, KEPT_FOR};
 use crate::transport::connection_limit::Occupancy;
 use std::io;
 use std::time::{Duration, Instant};
-
-/// How long a connection is kept at least: enough for a handshake and two heartbeats, also if the
-/// other host is busy.
-pub(super) const KEPT_FOR: Duration = Duration::from_millis(100);
 
 /// How long the handshake of an accepted connection may take while other callers wait for room.
 const HELLO_WITHIN_IF_PRESSED: Duration = Duration::from_millis(100);

@@ -27,8 +27,6 @@ mod keep;
 mod pe;
 mod schedule;
 mod task;
-#[cfg(test)]
-mod tests;
 
 pub use api::context::{Context, Demand};
 pub use api::deaths::DeathStream;
@@ -40,8 +38,9 @@ pub use api::values::{Placement, Remote, Shared};
 pub use engine::failure::JobError;
 pub use engine::liveness::{DetectorSetup, DetectorStart, EventHandler, FailureDetector};
 pub use keep::store::Key;
+pub use pe::counts::BootstrapTraffic;
 pub use pe::leave::{Leave, Parting};
-pub use pe::processor::{BootstrapTraffic, Job};
+pub use pe::processor::Job;
 pub use task::caught::{caught, caught_code, discard, panic_message};
 pub use task::future::{AbortOnDrop, Future};
 pub use task::portable::{Portable, memory_estimate};

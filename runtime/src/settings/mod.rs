@@ -247,23 +247,7 @@ impl Settings {
             format!("at least {CONNECTIONS_MIN} are expected: one to dial, one to take a call");
         count("connections_max", connections, CONNECTIONS_MIN..=usize::MAX, &reason)?;
 
-        let zero = Duration::ZERO;
-        let moment = Duration::from_nanos(1);
-        for (name, value, shortest) in [
-            ("min_fish_delay", fishing.min_fish_delay, zero),
-            ("max_fish_delay", fishing.max_fish_delay, zero),
-            ("fish_deadline", fishing.fish_deadline, moment),
-            ("resend_after", port.resend_after, moment),
-            ("heartbeat", detector.heartbeat, moment),
-            ("dead_after", detector.dead_after, moment),
-            ("stalled_after", detector.stalled_after, moment),
-            ("root_after", detector.root_after, moment),
-            ("spin", self.spin, zero),
-            ("poll_interval_max", self.poll_interval_max, zero),
-            ("blocked_after", self.blocked_after, moment),
-            ("shutdown_grace", self.shutdown_grace, zero),
-            ("start_deadline", self.start_deadline, moment),
-        ] {
+        for (name, value, shortest) in self.durations() {
             let shown = format!("{value:?}");
             demand(value >= shortest, name, shown.clone(), "more than zero is expected")?;
             demand(value <= DURATION_MAX, name, shown, "at most a day (24h) is expected")?;
@@ -283,6 +267,27 @@ impl Settings {
         let shown = format!("{:?}", fishing.min_fish_delay);
         let holds = fishing.min_fish_delay <= fishing.max_fish_delay;
         demand(holds, "min_fish_delay", shown, "it is longer than max_fish_delay")
+    }
+
+    /// All durations, and how short they may be.
+    fn durations(&self) -> [(&'static str, Duration, Duration); 13] {
+        let Settings { fishing, detector, .. } = self;
+        let (zero, moment) = (Duration::ZERO, Duration::from_nanos(1));
+        [
+            ("min_fish_delay", fishing.min_fish_delay, zero),
+            ("max_fish_delay", fishing.max_fish_delay, zero),
+            ("fish_deadline", fishing.fish_deadline, moment),
+            ("resend_after", self.port.resend_after, moment),
+            ("heartbeat", detector.heartbeat, moment),
+            ("dead_after", detector.dead_after, moment),
+            ("stalled_after", detector.stalled_after, moment),
+            ("root_after", detector.root_after, moment),
+            ("spin", self.spin, zero),
+            ("poll_interval_max", self.poll_interval_max, zero),
+            ("blocked_after", self.blocked_after, moment),
+            ("shutdown_grace", self.shutdown_grace, zero),
+            ("start_deadline", self.start_deadline, moment),
+        ]
     }
 }
 

@@ -11,13 +11,9 @@
 //!
 //! Which connection is closed for another is the owner's choice.
 
-use super::descriptors;
+use super::descriptors::{self, CONNECTIONS_MIN};
 use std::io;
 use std::time::{Duration, Instant};
-
-/// The least number of connections that a lane or a detector needs: one to dial, and one to accept
-/// a call.
-pub const CONNECTIONS_MIN: usize = 2;
 
 /// How long the owner keeps to the connections that it has after the system has refused another.
 const SHORT_FOR: Duration = Duration::from_secs(1);

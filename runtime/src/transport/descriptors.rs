@@ -3,17 +3,20 @@
 //! The limit is `RLIMIT_NOFILE`, which `ulimit -n` shows. Each process has a soft limit, which
 //! counts, and a hard limit, up to which it may raise the soft one.
 
-use super::connection_limit::CONNECTIONS_MIN;
 use super::error::{LaneError, hint};
+use crate::lock::Lock;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The number of descriptors that a process needs beside its connections with other PEs. Most are
 /// for the detector: up to twenty dials are under way to each PE that does not answer.
 pub const APART: u64 = 512;
+
+/// The least number of connections that a lane or a detector needs: one to dial, and one to accept
+/// a call.
+pub const CONNECTIONS_MIN: usize = 2;
 
 /// The limit is raised no further than this. Some hosts have a hard limit of 10^9, and some
 /// programs that a job may start go through all numbers below the soft one.
@@ -116,11 +119,11 @@ pub(crate) fn is_shortage(error: &io::Error) -> bool {
 
 /// Warns if the system refused something for lack of descriptors, at most every 10 s.
 pub(crate) fn warn_of_shortage(doing: &str, error: &io::Error) {
-    static WARNED: Mutex<Option<Instant>> = Mutex::new(None);
+    static WARNED: Lock<Option<Instant>> = Lock::new(None);
     if !is_shortage(error) {
         return;
     }
-    let mut warned = WARNED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut warned = WARNED.lock();
     if warned.is_none_or(|at| at.elapsed() >= WARN_EVERY) {
         *warned = Some(Instant::now());
         tracing::warn!("{doing} must wait: {error}{}", hint(error));

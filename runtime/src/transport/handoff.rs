@@ -2,12 +2,12 @@
 //! number is sent.
 
 use crate::array::Array;
+use crate::lock::Lock;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Arrays on their way between the PEs of one process.
 #[derive(Default)]
-pub struct ArrayHandoff(Mutex<HandoffTable>);
+pub struct ArrayHandoff(Lock<HandoffTable>);
 
 #[derive(Default)]
 struct HandoffTable {
@@ -16,13 +16,9 @@ struct HandoffTable {
 }
 
 impl ArrayHandoff {
-    fn arrays(&self) -> MutexGuard<'_, HandoffTable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Puts an array into the table. Returns its number.
     pub fn put(&self, array: Array) -> u64 {
-        let mut arrays = self.arrays();
+        let mut arrays = self.0.lock();
         arrays.last += 1;
         let number = arrays.last;
         arrays.by_number.insert(number, array);
@@ -31,6 +27,6 @@ impl ArrayHandoff {
 
     /// Takes the array with this number out of the table; `None` if it has been taken already.
     pub fn take(&self, number: u64) -> Option<Array> {
-        self.arrays().by_number.remove(&number)
+        self.0.lock().by_number.remove(&number)
     }
 }

@@ -25,9 +25,10 @@
 use super::error::LaneError;
 use super::handoff::ArrayHandoff;
 use super::lane::{Lane, Sleeper};
+use crate::lock::Lock;
 use crossbeam_queue::ArrayQueue;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar};
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
@@ -70,7 +71,7 @@ struct MemoryInbox {
     spare: ArrayQueue<Vec<u8>>,
     bell: AtomicU8,
     has_left: AtomicBool,
-    lock: Mutex<()>,
+    lock: Lock<()>,
     rung: Condvar,
 }
 
@@ -88,7 +89,7 @@ impl MemoryInbox {
             spare: ArrayQueue::new(spare),
             bell: AtomicU8::new(QUIET),
             has_left: AtomicBool::new(false),
-            lock: Mutex::new(()),
+            lock: Lock::new(()),
             rung: Condvar::new(),
         }
     }
@@ -170,7 +171,7 @@ impl Drop for MemoryLane {
 
 impl Sleeper for MemoryInbox {
     fn sleep(&self, at_most: Duration) {
-        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = self.lock.lock();
         // Fails if the bell was rung before; then there is no wait.
         let _ = self.bell.compare_exchange(QUIET, ASLEEP, Ordering::SeqCst, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -186,7 +187,7 @@ impl Sleeper for MemoryInbox {
 
     fn wake(&self) {
         if self.bell.swap(RUNG, Ordering::SeqCst) == ASLEEP {
-            drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(self.lock.lock());
             self.rung.notify_all();
         }
     }

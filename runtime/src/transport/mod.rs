@@ -27,7 +27,7 @@ pub mod tcp;
 #[cfg(test)]
 mod testing;
 
-pub use connection_limit::CONNECTIONS_MIN;
+pub use descriptors::CONNECTIONS_MIN;
 pub use error::LaneError;
 pub use handoff::ArrayHandoff;
 pub use lane::{Connections, Lane, Pump, Sleeper};

@@ -207,26 +207,7 @@ where
         *solution = Some(solved);
         // The youngest first, because the oldest is the most likely to be stolen.
         for solution in others.iter_mut().rev().filter(|solution| solution.is_none()) {
-            let part = match backlog.pop() {
-                BacklogPart::Hidden(part, _) => Ok(part),
-                // Other workers may steal it during the pause.
-                BacklogPart::Offered(fork) if is_paused => {
-                    Err(Solved::Paused(wait_for(fork.leave())))
-                }
-                BacklogPart::Offered(fork) => {
-                    fork.take_back().map_err(|stolen| Solved::Later(wait_for(stolen)))
-                }
-                BacklogPart::Taken => unreachable!("the placeholder is replaced at once"),
-            };
-            let solved = match part {
-                Ok(part) if is_paused => {
-                    let cx = cx.clone();
-                    let solve = move || solve_as_task(&cx, placement, algorithm, part, below);
-                    Solved::Paused(Box::pin(async move { solve().await }))
-                }
-                Ok(part) => solve(cx, placement, algorithm, part, below, backlog),
-                Err(solved) => solved,
-            };
+            let solved = solve_youngest(cx, placement, algorithm, below, backlog, is_paused);
             is_paused |= matches!(solved, Solved::Paused(_));
             *solution = Some(solved);
         }
@@ -237,6 +218,42 @@ where
     }
     let ending = combine_later(AlgorithmContext::of(cx), algorithm, problem, solutions);
     if is_paused { Solved::Paused(ending) } else { Solved::Later(ending) }
+}
+
+/// Solves the youngest problem of the backlog, unless it is stolen, or has to wait for the end of a
+/// pause.
+#[inline]
+fn solve_youngest<'pe, A, X, W>(
+    cx: &'pe Context,
+    placement: W,
+    algorithm: A,
+    level: u32,
+    backlog: &mut Backlog<'pe, A::Problem, A::Solution>,
+    is_paused: bool,
+) -> Solved<A::Solution>
+where
+    A: Algorithm<X>,
+    X: AlgorithmContext,
+    W: Fn(&Context, &A::Problem) -> Placement + Stateless,
+{
+    let part = match backlog.pop() {
+        BacklogPart::Hidden(part, _) => part,
+        // Other workers may steal it during the pause.
+        BacklogPart::Offered(fork) if is_paused => {
+            return Solved::Paused(wait_for(fork.leave()));
+        }
+        BacklogPart::Offered(fork) => match fork.take_back() {
+            Ok(part) => part,
+            Err(stolen) => return Solved::Later(wait_for(stolen)),
+        },
+        BacklogPart::Taken => unreachable!("the placeholder is replaced at once"),
+    };
+    if is_paused {
+        let cx = cx.clone();
+        let solve = move || solve_as_task(&cx, placement, algorithm, part, level);
+        return Solved::Paused(Box::pin(async move { solve().await }));
+    }
+    solve(cx, placement, algorithm, part, level, backlog)
 }
 
 /// Awaits the missing solutions, and combines all.

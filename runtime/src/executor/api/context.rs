@@ -2,10 +2,10 @@
 
 use crate::executor::pe::processor::Processor;
 use crate::executor::pe::worker::turn_if_due;
+use crate::executor::task::cancel::Canceller;
 use crate::executor::task::origin::Origin;
 use crate::executor::task::site::Site;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::Poll;
 use ultramarine_topology::{Distance, Pe, Topology};
 
@@ -256,13 +256,13 @@ impl Context {
     /// `radius` apart. Each PE comes with its part's compute power, in worker threads. The first is
     /// this PE; in the other parts the PE is chosen at random (`equiDist` in SymGridPar2 §4.3).
     pub fn equidistant_basis(&self, radius: Distance) -> Vec<(Pe, u64)> {
-        let mut random = || self.pe.random();
+        let mut random = || self.pe.kept.random();
         self.pe.topology.equidistant_basis(self.pe(), radius, &mut random)
     }
 
     /// A random PE within this radius of this one, which may be this one itself.
     pub fn random_within(&self, radius: Distance) -> Pe {
-        self.pe.topology.ball(self.pe(), radius).pick(self.pe.random())
+        self.pe.topology.ball(self.pe(), radius).pick(self.pe.kept.random())
     }
 
     /// The same context, but the tasks that it spawns survive the death of the PEs that they are
@@ -320,7 +320,7 @@ impl Context {
     /// The number of tasks that were spawned on this PE and were on other PEs when this one last
     /// handled its messages. Use it to limit the tasks that are out at a time.
     pub fn away(&self) -> usize {
-        self.pe.away.load(Ordering::Relaxed)
+        self.pe.away()
     }
 
     /// The number of tasks of this worker that wait to be run. Use it to offer enough tasks to
@@ -350,7 +350,7 @@ impl Context {
     /// ask now and then.
     pub fn is_cancelled(&self) -> bool {
         let Origin { task, home, .. } = self.origin;
-        self.pe.cancelled.contains(task) || self.pe.is_orphaned(home) || self.pe.is_ending()
+        self.pe.cancelled().contains(task) || self.pe.is_orphaned(home) || self.pe.is_ending()
     }
 
     /// Whether this PE has heard that another has died.
@@ -360,6 +360,6 @@ impl Context {
 
     /// The number of PEs of whose death this PE has heard.
     pub fn dead(&self) -> u32 {
-        self.pe.dead().count() as u32
+        self.pe.liveness.dead().count() as u32
     }
 }

@@ -3,16 +3,17 @@
 use super::context::Context;
 use crate::executor::keep::deaths::DeathListener;
 use crate::executor::task::caught::discard_with;
+use crate::lock::Lock;
 use futures_util::stream::Stream;
 use std::collections::{BTreeSet, VecDeque};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Poll, Waker};
 use ultramarine_topology::Pe;
 
 /// The deaths that a stream has heard of.
 #[derive(Default)]
-struct Queue(Mutex<Heard>);
+struct Queue(Lock<Heard>);
 
 #[derive(Default)]
 struct Heard {
@@ -23,7 +24,7 @@ struct Heard {
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, Heard> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -84,9 +85,9 @@ impl Context {
     pub fn deaths(&self) -> DeathStream {
         let queue = Arc::<Queue>::default();
         let listener: Arc<dyn DeathListener> = queue.clone();
-        self.pe.death_listeners.add(Arc::downgrade(&listener));
+        self.pe.kept.death_listeners.add(Arc::downgrade(&listener));
         // A PE that dies now comes by either way, and once.
-        self.pe.dead().for_each(|dead| queue.on_death(dead));
+        self.pe.liveness.dead().for_each(|dead| queue.on_death(dead));
         DeathStream(queue)
     }
 }

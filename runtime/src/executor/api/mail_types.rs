@@ -2,13 +2,14 @@
 //! of a mailbox's address, so nothing would ever tell.
 
 use super::context::Context;
+use crate::lock::Lock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// The mailboxes of one key on one PE, one for each type.
 #[derive(Default)]
 pub(super) struct MailTypes {
-    boxes: Mutex<Vec<Weak<dyn AnyMail>>>,
+    boxes: Lock<Vec<Weak<dyn AnyMail>>>,
     has_warned: AtomicBool,
 }
 
@@ -23,18 +24,14 @@ pub(super) trait AnyMail: Send + Sync {
 }
 
 impl MailTypes {
-    fn boxes(&self) -> MutexGuard<'_, Vec<Weak<dyn AnyMail>>> {
-        self.boxes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn add(&self, mail: Weak<dyn AnyMail>) {
-        self.boxes().push(mail);
+        self.boxes.lock().push(mail);
     }
 
     /// A task has begun to wait, or something has come, for the first time in one of them. If there
     /// are others, looks after some time (`blocked_after`) whether the two belong together.
     pub(super) fn look_later(self: &Arc<Self>, cx: &Context) {
-        if self.boxes().len() < 2 || self.has_warned.load(Ordering::Relaxed) {
+        if self.boxes.lock().len() < 2 || self.has_warned.load(Ordering::Relaxed) {
             return;
         }
         let (types, later) = (self.clone(), cx.clone());
@@ -46,7 +43,7 @@ impl MailTypes {
     }
 
     fn look(&self, cx: &Context) {
-        let boxes: Vec<_> = self.boxes().iter().filter_map(Weak::upgrade).collect();
+        let boxes: Vec<_> = self.boxes.lock().iter().filter_map(Weak::upgrade).collect();
         let waits = boxes.iter().find(|mail| mail.waits_in_vain());
         let unread = boxes.iter().find(|mail| mail.is_left_unread());
         if let (Some(waits), Some(unread)) = (waits, unread)
@@ -66,7 +63,7 @@ impl MailTypes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::executor::tests::{ByHand, alone};
+    use crate::executor::pe::tests::{ByHand, alone};
     use std::pin::pin;
     use std::task::{Context, Waker};
     use std::time::{Duration, Instant};
@@ -79,9 +76,9 @@ mod tests {
         std::thread::sleep(2 * AFTER);
         eventually("it rests", || {
             pe.0.turn();
-            let is_over = pe.0.timers.fire(Instant::now()).is_none();
+            let is_over = pe.0.kept.timers.fire(Instant::now()).is_none();
             pe.0.wake_workers_if_needed();
-            is_over && pe.0.queues.is_empty() && pe.0.active.load(Ordering::SeqCst) == 0
+            is_over && pe.0.queues.is_empty() && pe.rests()
         });
     }
 

@@ -8,8 +8,9 @@ use crate::executor::keep::inbox::InboxItem;
 use crate::executor::keep::store::Key;
 use crate::executor::task::caught::{discard, discard_with};
 use crate::executor::task::portable::Portable;
+use crate::lock::Lock;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 use ultramarine_topology::Pe;
 
@@ -44,7 +45,7 @@ impl<T> std::fmt::Debug for Mailbox<T> {
 
 /// Values that have arrived and were not received yet.
 struct MailQueue<T> {
-    state: Mutex<State<T>>,
+    state: Lock<State<T>>,
     /// The mailboxes of the same key.
     types: Arc<MailTypes>,
 }
@@ -114,16 +115,11 @@ impl<T> MailQueue<T> {
             has_come: false,
             has_waited: false,
         };
-        MailQueue { state: Mutex::new(state), types }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State<T>> {
-        // No user code runs under the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        MailQueue { state: Lock::new(state), types }
     }
 
     fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_closed = true;
         let any = state.waker.take();
         let senders = state.from.values_mut().filter_map(|sender| sender.waker.take());
@@ -134,7 +130,7 @@ impl<T> MailQueue<T> {
 
     /// Adds a value. Returns whether it is the first that has ever come.
     fn put(&self, from: Pe, value: T) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_first = !std::mem::replace(&mut state.has_come, true);
         let State { from: senders, queue, waker, .. } = &mut *state;
         let any = waker.take();
@@ -156,19 +152,19 @@ impl<T: Send> AnyMail for MailQueue<T> {
     }
 
     fn waits_in_vain(&self) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         !state.has_come && state.is_awaited()
     }
 
     fn is_left_unread(&self) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         !state.is_awaited() && state.from.values().any(|sender| !sender.values.is_empty())
     }
 }
 
 impl<T: Send> DeathListener for MailQueue<T> {
     fn on_death(&self, dead: Pe) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if !state.dead.insert(dead) {
             return;
         }
@@ -183,7 +179,7 @@ impl<T: Send> DeathListener for MailQueue<T> {
 /// The last owner may hold a lock of ours: no panic may get out.
 impl<T> Drop for MailQueue<T> {
     fn drop(&mut self) {
-        discard(std::mem::take(&mut self.state().from));
+        discard(std::mem::take(&mut self.state.lock().from));
     }
 }
 
@@ -219,7 +215,7 @@ impl<T: Portable> Mailbox<T> {
             return Err(TaskError::NoSuchPe { pe: from, pes });
         }
         std::future::poll_fn(|waker| {
-            let mut state = self.mail_queue.state();
+            let mut state = self.mail_queue.state.lock();
             let sender = state.from.entry(from).or_default();
             if let Some(value) = sender.values.pop_front() {
                 return Poll::Ready(Ok(value));
@@ -251,7 +247,7 @@ impl<T: Portable> Mailbox<T> {
     /// if the key was forgotten here, [`TaskError::ShuttingDown`] if the job ends.
     pub async fn receive_any(&self) -> Result<(Pe, T), TaskError> {
         std::future::poll_fn(|waker| {
-            let mut state = self.mail_queue.state();
+            let mut state = self.mail_queue.state.lock();
             if let Some(found) = state.next_of_any() {
                 return Poll::Ready(Ok(found));
             }
@@ -325,9 +321,9 @@ impl Context {
             let any: Arc<dyn AnyMail> = mail_queue.clone();
             mail_queue.types.add(Arc::downgrade(&any));
             let listener: Arc<dyn DeathListener> = mail_queue.clone();
-            self.pe.death_listeners.add(Arc::downgrade(&listener));
+            self.pe.kept.death_listeners.add(Arc::downgrade(&listener));
             // Those that died before are announced to it too.
-            self.pe.dead().for_each(|dead| self.pe.read(InboxItem::Death(dead)));
+            self.pe.liveness.dead().for_each(|dead| self.pe.read(InboxItem::Death(dead)));
         }
         Mailbox { cx: self.clone(), key, mail_queue }
     }
@@ -346,7 +342,7 @@ mod tests {
         assert!(mail_queue.put(one, 0));
         assert!(!mail_queue.put(one, 1) && !mail_queue.put(one, 2));
         mail_queue.put(two, 7);
-        let mut state = mail_queue.state();
+        let mut state = mail_queue.state.lock();
         assert_eq!(state.queue.len(), 2);
         assert_eq!(state.next_of_any(), Some((one, 0)));
         assert_eq!(state.next_of_any(), Some((two, 7)));
@@ -356,7 +352,7 @@ mod tests {
         assert_eq!(state.next_of_any(), None);
         drop(state);
         mail_queue.put(two, 8);
-        assert_eq!(mail_queue.state().next_of_any(), Some((two, 8)));
+        assert_eq!(mail_queue.state.lock().next_of_any(), Some((two, 8)));
     }
 
     /// Counts how often it is woken.
@@ -373,7 +369,7 @@ mod tests {
     fn awaited() -> (MailQueue<u32>, [Arc<Woken>; 3]) {
         let mail_queue = MailQueue::new(Arc::default());
         let woken = <[Arc<Woken>; 3]>::default();
-        let mut state = mail_queue.state();
+        let mut state = mail_queue.state.lock();
         for (sender, by) in [(1, 0), (2, 1)] {
             let sender = state.from.entry(Pe::new(sender)).or_default();
             sender.waker = Some(Waker::from(woken[by].clone()));
@@ -395,7 +391,7 @@ mod tests {
         assert_eq!(counts(&woken), [1, 0, 1]);
         mail_queue.close();
         assert_eq!(counts(&woken), [1, 1, 1]);
-        assert!(mail_queue.state().is_closed);
+        assert!(mail_queue.state.lock().is_closed);
         let (mail_queue, woken) = awaited();
         mail_queue.close();
         assert_eq!(counts(&woken), [1, 1, 1]);
@@ -406,7 +402,7 @@ mod tests {
         let (mail_queue, woken) = awaited();
         [2, 2, 3].into_iter().for_each(|dead| mail_queue.on_death(Pe::new(dead)));
         assert_eq!(counts(&woken), [0, 1, 1]);
-        let state = mail_queue.state();
+        let state = mail_queue.state.lock();
         assert_eq!(state.unreported_deaths, [2, 3].map(Pe::new));
         assert_eq!(state.dead.len(), 2);
     }

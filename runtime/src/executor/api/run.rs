@@ -3,16 +3,17 @@
 use super::context::Context;
 use crate::error::TaskError;
 use crate::executor::engine::failure::JobError;
+use crate::executor::pe::ending::RestartableMain;
 use crate::executor::pe::leave::{Leave, Parting};
-use crate::executor::pe::processor::{Job, Processor, RestartableMain};
+use crate::executor::pe::processor::{Job, Processor};
 use crate::executor::task::activity::{MAIN_TASK, enter_function};
 use crate::executor::task::body::CatchPanic;
 use crate::executor::task::caught::caught;
 use crate::executor::task::site::Site;
+use crate::lock::Lock;
 use std::future::ready;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use ultramarine_topology::Pe;
 
@@ -44,7 +45,7 @@ impl<T> std::future::Future for BoxedMain<T> {
 type MainFuture<T> = Pin<Box<dyn std::future::Future<Output = Result<T, TaskError>> + Send>>;
 
 /// What became of the main task, once it has ended on this PE.
-type Outcome<T> = Mutex<Option<Result<T, TaskError>>>;
+type Outcome<T> = Lock<Option<Result<T, TaskError>>>;
 
 /// Runs the root PE. `main` is the job's main task; when it ends, the job ends. Blocks until all
 /// PEs have left. The failure detector keeps running until the [`Parting`]'s goodbye.
@@ -62,7 +63,7 @@ where
         Ok(pe) => pe,
         Err(error) => return (Err(error), NOT_STARTED),
     };
-    let outcome = Arc::new(Mutex::new(None));
+    let outcome = Arc::new(Lock::new(None));
     let me = pe.me();
     // No panic may keep this thread from driving the PE: the others would wait for it.
     let future = caught(MAIN_TASK, || main(Context::of(&pe, pe.own_origin())));
@@ -93,7 +94,7 @@ where
     T: std::future::Future + Send + 'static,
     T::Output: Send + 'static,
 {
-    let outcome = Arc::new(Mutex::new(None));
+    let outcome = Arc::new(Lock::new(None));
     let (main, result) = (Arc::new(main), outcome.clone());
     let start = move |pe: &Arc<Processor>| {
         let (main, context) = (main.clone(), Context::of(pe, pe.own_origin()));
@@ -106,8 +107,8 @@ where
         Err(error) => return (Err(error), NOT_STARTED),
     };
     // Any other hears of a succession first.
-    if let (Pe::ROOT, Some(main)) = (pe.me(), &pe.main) {
-        (main.start)(&pe);
+    if pe.me() == Pe::ROOT {
+        pe.start_main();
     }
     see_to_the_end(&pe, &outcome)
 }
@@ -118,10 +119,9 @@ fn run_main<T: Send + 'static>(pe: &Arc<Processor>, outcome: Arc<Outcome<T>>, ma
     let home = pe.clone();
     pe.run_main(async move {
         let ended = main.await;
-        *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+        *outcome.lock() = Some(ended);
         home.agree_to_end().await;
-        home.main_ended.store(true, Ordering::SeqCst);
-        home.nudge();
+        home.end_main();
     });
 }
 
@@ -131,8 +131,8 @@ fn see_to_the_end<T>(
     outcome: &Outcome<T>,
 ) -> (Result<Option<T>, JobError>, Parting) {
     let (failure, leave) = pe.run_to_the_end();
-    let counts = pe.main_ended.load(Ordering::SeqCst);
-    let ended = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let counts = pe.has_main_ended();
+    let ended = outcome.lock().take();
     let ended = ended.filter(|_| counts);
     let result = match (failure, ended) {
         (_, Some(Ok(value))) => Ok(Some(value)),

@@ -24,7 +24,7 @@ impl std::future::Future for Sleep {
             return Poll::Ready(());
         }
         let Sleep { pe, until, number } = &mut *self;
-        pe.timers.enter(*until, number, cx.waker().clone());
+        pe.kept.timers.enter(*until, number, cx.waker().clone());
         pe.nudge();
         Poll::Pending
     }
@@ -75,7 +75,7 @@ impl Context {
 impl Drop for Sleep {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            self.pe.timers.remove(self.until, number);
+            self.pe.kept.timers.remove(self.until, number);
         }
     }
 }

@@ -9,7 +9,6 @@ use crate::executor::task::task_code::function;
 use crate::protocol::Statistics;
 use std::ops::Range;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
 use ultramarine_topology::Pe;
 
 type Counting = Pin<Box<dyn std::future::Future<Output = Result<Statistics, TaskError>> + Send>>;
@@ -30,7 +29,7 @@ impl Context {
     #[doc(hidden)]
     pub fn note_known(&self, tasks: u64) {
         if counts_ends() {
-            self.pe.ended_elsewhere.fetch_add(tasks, Ordering::Relaxed);
+            self.pe.note_known(tasks);
         }
     }
 }

@@ -7,15 +7,13 @@ use crate::executor::keep::store::Key;
 use crate::executor::task::body::CatchPanic;
 use crate::executor::task::caught::caught;
 use async_task::Task;
-use std::any::{Any, TypeId};
-use std::sync::{Arc, OnceLock};
+use std::any::Any;
+use std::sync::Arc;
 
 impl Context {
     /// A new key: no other key of this job equals it.
     pub fn new_key(&self) -> Key {
-        let mut store = self.pe.store.lock();
-        store.0 += 1;
-        Key { home: self.pe(), number: store.0 }
+        Key { home: self.pe(), number: self.pe.kept.store.next_number() }
     }
 
     /// The value of type `T` that the tasks on this PE share under a key. The first task that asks
@@ -37,12 +35,7 @@ impl Context {
     /// }
     /// ```
     pub fn shared<T: Any + Send + Sync>(&self, key: Key, make: impl FnOnce() -> T) -> Arc<T> {
-        let name = (key, TypeId::of::<T>());
-        let place = || Arc::<OnceLock<Arc<T>>>::default();
-        let place = self.pe.store.lock().1.entry(name).or_insert_with(|| place()).clone();
-        let place: Arc<OnceLock<Arc<T>>> =
-            place.downcast().unwrap_or_else(|_| unreachable!("the type is part of the name"));
-        place.get_or_init(|| Arc::new(make())).clone()
+        self.pe.kept.store.get_or_make(key, make)
     }
 
     /// The value of type `T` that this PE has for the whole job, the same for all tasks on it. The
@@ -104,7 +97,7 @@ impl Context {
                 };
                 delivery.end_with(made);
                 // The value stays stored; only the slot is dropped.
-                cx.pe.store.forget_one::<Slot<T>>(key);
+                cx.pe.kept.store.forget_one::<Slot<T>>(key);
             });
             task.into_iter().for_each(Task::detach);
         }
@@ -113,20 +106,19 @@ impl Context {
 
     /// The [shared](Self::shared) value, if a task on this PE has made it.
     pub fn known<T: Any + Send + Sync>(&self, key: Key) -> Option<Arc<T>> {
-        let place = self.pe.store.lock().1.get(&(key, TypeId::of::<T>())).cloned()?;
-        place.downcast::<OnceLock<Arc<T>>>().ok()?.get().cloned()
+        self.pe.kept.store.get(key)
     }
 
     /// Forgets the values of all types that the tasks on this PE share under a key. Tasks that have
     /// a value keep it.
     pub fn forget(&self, key: Key) {
-        self.pe.store.forget(|known| *known == key);
+        self.pe.kept.store.forget(|known| *known == key);
     }
 
     /// The number of values that the tasks on this PE share, under all keys together: for tests
     /// that no value is left behind.
     #[doc(hidden)]
     pub fn shared_count(&self) -> usize {
-        self.pe.store.lock().1.len() + self.pe.values.count()
+        self.pe.kept.count()
     }
 }

@@ -20,20 +20,7 @@ impl<S: EngineSite> Engine<S> {
         let me = self.state.me;
         while let Some(event) = pe.liveness().next() {
             match event {
-                FailureEvent::Dead(dead) => {
-                    self.fail_over(pe);
-                    for dead in dead.iter().copied() {
-                        if pe.is_ending() {
-                            // It may have left in order, and its goodbye may have been lost.
-                            tracing::debug!(pe = me.number(), "{dead} has gone");
-                        } else {
-                            tracing::info!(pe = me.number(), "{dead} has died");
-                        }
-                        self.port.close(dead);
-                        pe.forget_dead(dead);
-                    }
-                    self.node.mark_dead(&dead, &mut EngineHost { state: &mut self.state, pe });
-                }
+                FailureEvent::Dead(dead) => self.forget_dead(pe, &dead),
                 // The root was needed only until it said that the job is over, and so was this PE.
                 FailureEvent::Expelled
                 | FailureEvent::Broken { .. }
@@ -49,18 +36,7 @@ impl<S: EngineSite> Engine<S> {
                     return Err(JobError::Link { me, source: error.into() });
                 }
                 FailureEvent::RootLost { reason } => return Err(JobError::RootLost { me, reason }),
-                FailureEvent::Succession { judge } => {
-                    self.node.set_root(judge);
-                    if self.node.phase() != Phase::Running {
-                        self.leave_unanswered(pe);
-                    } else if pe.accept_root(judge) {
-                        tracing::info!(pe = me.number(), "{judge} is the root now");
-                    } else {
-                        let reason =
-                            format!("{judge} has its place, but the job does not go on there");
-                        return Err(JobError::RootLost { me, reason });
-                    }
-                }
+                FailureEvent::Succession { judge } => self.follow(pe, judge)?,
                 FailureEvent::EndAgreed => pe.note_agreement(),
                 // The job is over when the root says so. No other PE may say goodbye before. (But
                 // a root that has died since may have said so to some.)
@@ -75,6 +51,38 @@ impl<S: EngineSite> Engine<S> {
                     self.node.end(&mut EngineHost { state: &mut self.state, pe });
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// These PEs have died.
+    fn forget_dead(&mut self, pe: &Arc<S>, dead: &[Pe]) {
+        let me = self.state.me.number();
+        self.fail_over(pe);
+        for dead in dead.iter().copied() {
+            if pe.is_ending() {
+                // It may have left in order, and its goodbye may have been lost.
+                tracing::debug!(pe = me, "{dead} has gone");
+            } else {
+                tracing::info!(pe = me, "{dead} has died");
+            }
+            self.port.close(dead);
+            pe.forget_dead(dead);
+        }
+        self.node.mark_dead(dead, &mut EngineHost { state: &mut self.state, pe });
+    }
+
+    /// Another PE is the root now, since the old one has died.
+    fn follow(&mut self, pe: &Arc<S>, root: Pe) -> Result<(), JobError> {
+        let me = self.state.me;
+        self.node.set_root(root);
+        if self.node.phase() != Phase::Running {
+            self.leave_unanswered(pe);
+        } else if pe.accept_root(root) {
+            tracing::info!(pe = me.number(), "{root} is the root now");
+        } else {
+            let reason = format!("{root} has its place, but the job does not go on there");
+            return Err(JobError::RootLost { me, reason });
         }
         Ok(())
     }

@@ -49,6 +49,12 @@ impl<S: EngineSite> EngineState<S> {
         let task = TaskId { home: self.me, future: self.last_future };
         Some(Parcel { task, radius, supervised: is_supervised, version: Version::default(), body })
     }
+
+    /// Ends these futures, whose tasks are not wanted any more.
+    pub(crate) fn cancel(&mut self, futures: &[u64]) {
+        let known = futures.iter().filter_map(|future| self.futures.remove(*future));
+        self.results.extend(known.map(|future| (future, Err(TaskError::Cancelled))));
+    }
 }
 
 /// The PE during one turn, as the protocol sees it.

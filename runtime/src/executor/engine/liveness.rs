@@ -1,10 +1,11 @@
 //! What a PE knows of the other PEs' lives: the failure detector, and what it has reported.
 
 use crate::detector::{Detector, FailureEvent};
+use crate::lock::Lock;
 use crate::transport::{Connections, Lane, LaneError};
 use crossbeam_queue::SegQueue;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
 
@@ -62,7 +63,7 @@ impl FailureDetector for Detector {
 
 /// What a PE knows from its failure detector.
 pub struct Liveness {
-    detector: Mutex<Option<Box<dyn FailureDetector>>>,
+    detector: Lock<Option<Box<dyn FailureDetector>>>,
     events: SegQueue<FailureEvent>,
     has_events: AtomicBool,
     has_failures: AtomicBool,
@@ -74,7 +75,7 @@ pub struct Liveness {
     /// A bit for each PE, since the first death: a job without one needs no memory for it.
     dead: OnceLock<Box<[AtomicU64]>>,
     /// When the last death was reported.
-    last_death: Mutex<Option<Instant>>,
+    last_death: Lock<Option<Instant>>,
     /// When the first of the others left in order.
     over_since: OnceLock<Instant>,
 }
@@ -83,7 +84,7 @@ impl Liveness {
     /// Of a job of this many PEs, all of which live.
     pub fn new(pes: u32) -> Self {
         Liveness {
-            detector: Mutex::new(None),
+            detector: Lock::new(None),
             events: SegQueue::new(),
             has_events: AtomicBool::new(false),
             has_failures: AtomicBool::new(false),
@@ -91,7 +92,7 @@ impl Liveness {
             successions: AtomicU32::new(0),
             pes,
             dead: OnceLock::new(),
-            last_death: Mutex::new(None),
+            last_death: Lock::new(None),
             over_since: OnceLock::new(),
         }
     }
@@ -133,7 +134,7 @@ impl Liveness {
 
     /// When this PE last heard of a death.
     pub(crate) fn last_death(&self) -> Option<Instant> {
-        *self.last_death.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.last_death.lock()
     }
 
     /// Whether a PE has died, or this one must leave.
@@ -149,7 +150,7 @@ impl Liveness {
     /// Notes an event. Returns whether it is the first death.
     pub fn note(&self, event: FailureEvent) -> bool {
         if let FailureEvent::Dead(dead) = &event {
-            *self.last_death.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            *self.last_death.lock() = Some(Instant::now());
             let words = self
                 .dead
                 .get_or_init(|| (0..self.pes.div_ceil(64)).map(|_| AtomicU64::new(0)).collect());
@@ -193,40 +194,36 @@ impl Liveness {
 
     /// Sets the running detector.
     pub fn set_detector(&self, detector: Box<dyn FailureDetector>) {
-        *self.detector() = Some(detector);
-    }
-
-    fn detector(&self) -> std::sync::MutexGuard<'_, Option<Box<dyn FailureDetector>>> {
-        self.detector.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.detector.lock() = Some(detector);
     }
 
     /// Whether there is a detector: else all PEs are threads of one process.
     pub(crate) fn has_detector(&self) -> bool {
-        self.detector().is_some()
+        self.detector.lock().is_some()
     }
 
     /// Has the detector check a PE. Returns whether there is a detector.
     pub(crate) fn suspect(&self, pe: Pe) -> bool {
-        let detector = self.detector();
+        let detector = self.detector.lock();
         detector.iter().for_each(|detector| detector.suspect(pe));
         detector.is_some()
     }
 
     /// Has the detector ask whether the job ends here. Returns whether there is a detector.
     pub(crate) fn ask_end(&self) -> bool {
-        let detector = self.detector();
+        let detector = self.detector.lock();
         detector.iter().for_each(|detector| detector.ask_end());
         detector.is_some()
     }
 
     /// The connections of the detector.
     pub(crate) fn connections(&self) -> Connections {
-        self.detector().as_ref().map(|detector| detector.connections()).unwrap_or_default()
+        self.detector.lock().as_ref().map(|detector| detector.connections()).unwrap_or_default()
     }
 
     /// Ends the detector: with a goodbye, or as if this PE had died.
     pub(crate) fn end(&self, in_order: bool) {
-        match self.detector().take() {
+        match self.detector.lock().take() {
             Some(detector) if in_order => detector.goodbye(),
             other => drop(other),
         }
@@ -302,13 +299,13 @@ mod tests {
     }
 
     /// What a detector was asked to do.
-    type Asked = std::sync::Arc<Mutex<Vec<String>>>;
+    type Asked = std::sync::Arc<Lock<Vec<String>>>;
 
     struct Noting(Asked);
 
     impl Noting {
         fn note(&self, what: &str) {
-            self.0.lock().expect("no panic").push(what.to_owned());
+            self.0.lock().push(what.to_owned());
         }
     }
 
@@ -339,7 +336,7 @@ mod tests {
             liveness.end(in_order);
             assert!(!liveness.suspect(Pe::new(1)) && !liveness.ask_end());
             let expected = ["suspect PE 1", "ask for the end"].into_iter().chain(last);
-            assert!(asked.lock().expect("no panic").iter().eq(expected), "{asked:?}");
+            assert!(asked.lock().iter().eq(expected), "{asked:?}");
         }
     }
 }

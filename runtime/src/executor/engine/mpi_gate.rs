@@ -6,9 +6,10 @@
 //! another inside does not wait. Once the gate is sealed, no thread enters any more, and no one
 //! waits for a thread that is inside.
 
+use crate::lock::Lock;
 use crate::transport::Pump;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A thread that is still inside this long after the gate was sealed is given up. Calls take
@@ -29,7 +30,7 @@ pub(crate) enum Caller {
 
 /// One lane's pump, and the thread that works it.
 pub(crate) struct MpiGate {
-    pump: Option<Mutex<Box<dyn Pump>>>,
+    pump: Option<Lock<Box<dyn Pump>>>,
     is_sealed: AtomicBool,
     sealed_at: OnceLock<Instant>,
     /// Whether a thread is inside. (When it went in is not noted: reading the clock takes a tenth
@@ -47,7 +48,7 @@ impl MpiGate {
     /// The gate to this pump. Most lanes need none.
     pub(crate) fn new(pump: Option<Box<dyn Pump>>) -> Self {
         MpiGate {
-            pump: pump.map(Mutex::new),
+            pump: pump.map(Lock::new),
             is_sealed: AtomicBool::new(false),
             sealed_at: OnceLock::new(),
             is_entered: AtomicBool::new(false),
@@ -68,7 +69,7 @@ impl MpiGate {
         if self.is_sealed.load(Ordering::Acquire) {
             return false;
         }
-        let Ok(mut pump) = pump.try_lock() else { return false };
+        let Some(mut pump) = pump.try_lock() else { return false };
         self.caller.store(caller() as u8, Ordering::Relaxed);
         // These accesses and those of `seal` and `ends_within` have one order: either this
         // thread sees the seal, or the thread that sealed sees that this one is inside.
@@ -118,7 +119,7 @@ impl MpiGate {
         }
         if let Some(pump) = &self.pump {
             // A thread that holds it now sees the seal, and does not pump.
-            pump.lock().unwrap_or_else(PoisonError::into_inner).end();
+            pump.lock().end();
         }
         true
     }

@@ -1,7 +1,7 @@
 //! The PE as its engine sees it: the trait [`EngineSite`].
 
 use super::liveness::Liveness;
-use crate::executor::task::start::{Effort, OwnTask, Packed};
+use crate::executor::task::start::{Effort, Fill, OwnTask, Packed};
 use crate::protocol::message::Bytes;
 use crate::protocol::{Fish, Message, Parcel, Shelf};
 use crate::transport::Sleeper;
@@ -25,6 +25,18 @@ pub enum Outgoing {
     Cancel(Vec<u64>),
     /// A message of the program for these PEs.
     Tell(Range<u32>, Bytes),
+}
+
+impl Outgoing {
+    /// The future that cannot end if this never leaves.
+    pub(crate) fn into_future(self) -> Option<Arc<dyn Fill>> {
+        match self {
+            Outgoing::Task(_, task) | Outgoing::Ask(_, task) | Outgoing::Stolen(_, task) => {
+                Some(task.future)
+            }
+            Outgoing::Message(..) | Outgoing::Cancel(_) | Outgoing::Tell(..) => None,
+        }
+    }
 }
 
 /// What an engine needs of its PE. No method may wait or use the engine.

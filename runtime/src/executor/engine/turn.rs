@@ -9,7 +9,7 @@ use crate::error::TaskError;
 use crate::executor::task::start::{Effort, Fill};
 use crate::numbered::Numbered;
 use crate::protocol::{Leaving, Message, Need, Node, Phase, Pool, Statistics};
-use crate::transport::link::{LinkCounters, LinkError, Silence};
+use crate::transport::link::{LinkCounters, LinkError, Progress, Silence};
 use crate::transport::{Connections, Lane, LaneError, Port};
 use crate::wire;
 use rand_core::SeedableRng;
@@ -142,80 +142,10 @@ impl<S: EngineSite> Engine<S> {
         self.handle_failures(pe, now)?;
         self.check_fallback(pe, now);
         let sent_before = self.port.frames_sent();
-        let Engine { node, port, state, .. } = self;
-        let mut messages = 0u32;
-        for _ in 0..OUTGOING_PER_TURN {
-            let Some(outgoing) = pe.outbox().pop() else { break };
-            match outgoing {
-                // While the job ends, no one waits for a straggling task's messages.
-                Outgoing::Message(to, message) if node.phase() == Phase::Running => {
-                    state.send_queue.push(to, message);
-                }
-                Outgoing::Task(to, task) if node.phase() == Phase::Running => {
-                    let Some(parcel) = state.add_future(pe.slot(), task) else { continue };
-                    node.place(to, parcel, &mut EngineHost { state: &mut *state, pe });
-                }
-                Outgoing::Ask(to, task) if node.phase() == Phase::Running => {
-                    let Some(parcel) = state.add_future(pe.slot(), task) else { continue };
-                    node.ask(to, parcel, &mut EngineHost { state: &mut *state, pe });
-                }
-                Outgoing::Stolen(fish, task) if node.phase() == Phase::Running => {
-                    match state.add_future(pe.slot(), task) {
-                        Some(parcel) => {
-                            node.hand_over(
-                                &fish,
-                                parcel,
-                                &mut EngineHost { state: &mut *state, pe },
-                            );
-                        }
-                        // The thief may get another task.
-                        None => state.send_queue.push(state.me, Message::Fish(fish)),
-                    }
-                }
-                Outgoing::Tell(pes, body) => {
-                    node.tell(pes, body, &mut EngineHost { state: &mut *state, pe });
-                }
-                Outgoing::Cancel(futures) => {
-                    let known = futures.iter().filter_map(|future| state.futures.remove(*future));
-                    let cancelled = known.map(|future| (future, Err(TaskError::Cancelled)));
-                    state.results.extend(cancelled);
-                    node.cancel(futures, &mut EngineHost { state: &mut *state, pe });
-                    // They may be thousands, and so may those of the next entry.
-                    break;
-                }
-                Outgoing::Message(..) => {}
-                Outgoing::Task(_, task) | Outgoing::Ask(_, task) | Outgoing::Stolen(_, task) => {
-                    state.results.push((task.future, Err(TaskError::ShuttingDown)));
-                }
-            }
-        }
-        let mut host = EngineHost { state, pe };
-        node.note_need(need);
-        let me = host.state.me;
-        let mut deliver = |from: Pe, mut packet: &[u8], mut array: Option<Array>| {
-            messages += 1;
-            loop {
-                match wire::decode_first::<Message>(&mut packet) {
-                    Ok(mut message) => {
-                        let is_whole = array.take().is_none_or(|array| message.put_array(array));
-                        if is_whole && message.is_of_a_job_of(pe.topology().pes()) {
-                            node.handle(now, from, message, &mut host);
-                        } else {
-                            host.state.failure = Some(JobError::Nonsense { me, from });
-                        }
-                    }
-                    Err(source) => {
-                        host.state.failure = Some(JobError::Message { me, from, source });
-                        break;
-                    }
-                }
-                if packet.is_empty() {
-                    break;
-                }
-            }
-        };
-        let polled = port.poll(now, &mut deliver);
-        let fishing_due = node.tick(now, need, &mut host);
+        self.take_outgoing(pe);
+        self.node.note_need(need);
+        let (packets, polled) = self.receive(pe, now);
+        let fishing_due = self.node.tick(now, need, &mut EngineHost { state: &mut self.state, pe });
         self.take_leave(pe, now);
         let is_streaming = match polled {
             Ok(progress) => progress.is_streaming,
@@ -225,9 +155,9 @@ impl<S: EngineSite> Engine<S> {
             }
         };
         self.report_silences(pe);
-        let Engine { node, state, .. } = self;
+        let is_running = self.node.phase() == Phase::Running;
         // Once the job is ending, all that counts is that every PE hears of it.
-        if let Some(failure) = state.failure.take().filter(|_| node.phase() == Phase::Running) {
+        if let Some(failure) = self.state.failure.take().filter(|_| is_running) {
             return Err(failure);
         }
         let sent = self.send_queued(pe, now)?;
@@ -236,9 +166,61 @@ impl<S: EngineSite> Engine<S> {
         let due = [fishing_due, self.port.next_deadline(), more].into_iter().flatten().min();
         let work_came =
             std::mem::take(&mut self.state.tasks_came) || !self.state.results.is_empty();
-        let something_happened = sent || messages > 0 || is_streaming;
+        let something_happened = sent || packets > 0 || is_streaming;
         let frames_sent = self.port.frames_sent() - sent_before;
         Ok(Turn { something_happened, frames_sent, is_streaming, work_came, due })
+    }
+
+    /// Takes what threads have left, or a part of it if that is much.
+    fn take_outgoing(&mut self, pe: &Arc<S>) {
+        let Engine { node, state, .. } = self;
+        let host = &mut EngineHost { state, pe };
+        for _ in 0..OUTGOING_PER_TURN {
+            let Some(outgoing) = pe.outbox().pop() else { break };
+            match outgoing {
+                Outgoing::Tell(pes, body) => node.tell(pes, body, host),
+                Outgoing::Cancel(futures) => {
+                    host.state.cancel(&futures);
+                    node.cancel(futures, host);
+                    // They may be thousands, and so may those of the next entry.
+                    break;
+                }
+                // While the job ends, no one waits for a straggling task's messages.
+                outgoing if node.phase() != Phase::Running => {
+                    let future = outgoing.into_future();
+                    let ended = future.map(|future| (future, Err(TaskError::ShuttingDown)));
+                    host.state.results.extend(ended);
+                }
+                Outgoing::Message(to, message) => host.state.send_queue.push(to, message),
+                Outgoing::Task(to, task) => {
+                    let Some(parcel) = host.state.add_future(pe.slot(), task) else { continue };
+                    node.place(to, parcel, host);
+                }
+                Outgoing::Ask(to, task) => {
+                    let Some(parcel) = host.state.add_future(pe.slot(), task) else { continue };
+                    node.ask(to, parcel, host);
+                }
+                Outgoing::Stolen(fish, task) => match host.state.add_future(pe.slot(), task) {
+                    Some(parcel) => node.hand_over(&fish, parcel, host),
+                    // The thief may get another task.
+                    None => host.state.send_queue.push(host.state.me, Message::Fish(fish)),
+                },
+            }
+        }
+    }
+
+    /// Receives what has arrived. Returns the number of packets.
+    fn receive(&mut self, pe: &Arc<S>, now: Duration) -> (u32, Result<Progress, LinkError>) {
+        let Engine { node, port, state, .. } = self;
+        let mut packets = 0;
+        let polled = port.poll(now, &mut |from, packet, array| {
+            packets += 1;
+            let mut host = EngineHost { state: &mut *state, pe };
+            if let Err(error) = handle_packet(node, &mut host, now, from, packet, array) {
+                state.failure = Some(error);
+            }
+        });
+        (packets, polled)
     }
 
     /// Goes on after an error of the port, if possible.
@@ -339,5 +321,30 @@ impl<S: EngineSite> Engine<S> {
     /// The futures whose tasks are on other PEs, when this PE has left: no result will arrive.
     pub(crate) fn into_futures(self) -> impl Iterator<Item = Arc<dyn Fill>> {
         self.state.futures.into_values()
+    }
+}
+
+/// Has the node handle the messages in a packet, of which the first has the array.
+fn handle_packet<S: EngineSite>(
+    node: &mut Node,
+    host: &mut EngineHost<'_, S>,
+    now: Duration,
+    from: Pe,
+    mut packet: &[u8],
+    mut array: Option<Array>,
+) -> Result<(), JobError> {
+    let me = host.state.me;
+    loop {
+        let message = wire::decode_first::<Message>(&mut packet);
+        let mut message = message.map_err(|source| JobError::Message { me, from, source })?;
+        let is_whole = array.take().is_none_or(|array| message.put_array(array));
+        if is_whole && message.is_of_a_job_of(host.pe.topology().pes()) {
+            node.handle(now, from, message, host);
+        } else {
+            host.state.failure = Some(JobError::Nonsense { me, from });
+        }
+        if packet.is_empty() {
+            return Ok(());
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The parts of a PE that are told when a PE dies.
 
-use std::sync::{Mutex, PoisonError, Weak};
+use crate::lock::Lock;
+use std::sync::Weak;
 use ultramarine_topology::Pe;
 
 /// Something that is told of deaths.
@@ -10,7 +11,7 @@ pub(crate) trait DeathListener: Send + Sync {
 
 /// All that are told of deaths on one PE.
 #[derive(Default)]
-pub(crate) struct DeathListeners(Mutex<List>);
+pub(crate) struct DeathListeners(Lock<List>);
 
 #[derive(Default)]
 struct List {
@@ -26,7 +27,7 @@ const FEW: usize = 16;
 impl DeathListeners {
     /// Tells this one of each death from now on, as long as it exists.
     pub(crate) fn add(&self, one: Weak<dyn DeathListener>) {
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.0.lock();
         if list.all.len() >= list.sweep_at {
             list.all.retain(|one| one.strong_count() > 0);
             list.sweep_at = 2 * list.all.len().max(FEW);
@@ -35,7 +36,7 @@ impl DeathListeners {
     }
 
     pub(crate) fn announce(&self, dead: Pe) {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).all.clone();
+        let all = self.0.lock().all.clone();
         all.iter().filter_map(Weak::upgrade).for_each(|one| one.on_death(dead));
     }
 }
@@ -61,14 +62,14 @@ mod tests {
         let mut sweeps = Vec::new();
         let mut add = |listener: Arc<dyn DeathListener>| {
             listeners.add(Arc::downgrade(&listener));
-            sweeps.push(listeners.0.lock().expect("it is whole").sweep_at);
+            sweeps.push(listeners.0.lock().sweep_at);
             sweeps.dedup();
         };
         let living: Vec<_> = (0..1000).map(|_| Arc::<Heard>::default()).collect();
         living.iter().for_each(|heard| add(heard.clone()));
         (0..100_000).for_each(|_| add(Arc::<Heard>::default()));
         assert_eq!(sweeps, [32, 64, 128, 256, 512, 1024, 2000]);
-        let list = listeners.0.lock().expect("it is whole").all.len();
+        let list = listeners.0.lock().all.len();
         assert!(list <= 2000, "{list}");
         listeners.announce(Pe::new(1));
         assert!(living.iter().all(|heard| heard.0.load(Relaxed) == 1));

@@ -2,15 +2,16 @@
 
 use crate::error::TaskError;
 use crate::executor::task::caught::{discard, discard_with};
+use crate::lock::Lock;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 use std::task::{Context, Poll, Waker};
 use ultramarine_topology::Pe;
 
 /// A value that is here, or will be.
-pub(crate) struct Slot<T>(Mutex<State<T>>);
+pub(crate) struct Slot<T>(Lock<State<T>>);
 
 struct State<T> {
     value: Value<T>,
@@ -47,7 +48,7 @@ pub(crate) trait AnySlot: Send + Sync {
 
 impl<T> Default for Slot<T> {
     fn default() -> Self {
-        Slot(Mutex::new(State {
+        Slot(Lock::new(State {
             value: Value::None,
             wakers: BTreeMap::new(),
             waiting: 0,
@@ -60,20 +61,15 @@ impl<T> Default for Slot<T> {
 }
 
 impl<T> Slot<T> {
-    fn state(&self) -> MutexGuard<'_, State<T>> {
-        // No user code runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The value or its error, if either is here.
     pub(crate) fn now(&self) -> Option<Result<Arc<T>, TaskError>> {
-        self.state().now()
+        self.0.lock().now()
     }
 
     /// Has the caller make or fetch the value: the first one, while it is not here. There is one
     /// delivery at a time.
     pub(crate) fn claim_delivery(self: &Arc<Self>) -> Option<Delivery<T>> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let is_there = match &state.value {
             Value::None => false,
             Value::Weak(value) => value.strong_count() > 0,
@@ -85,7 +81,7 @@ impl<T> Slot<T> {
 
     /// Notes that a PE gets the value from this one.
     pub(crate) fn note_given(&self, to: Pe) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         if !state.given_to.contains(&to) {
             state.given_to.push(to);
         }
@@ -94,7 +90,7 @@ impl<T> Slot<T> {
     /// Makes the reference weak now, unless some wait for the value. If the value arrives again, it
     /// is kept again.
     pub(crate) fn weaken_unless_awaited(&self) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let old = if state.waiting == 0 { state.weaken_now() } else { None };
         drop(state);
         discard(old);
@@ -102,7 +98,7 @@ impl<T> Slot<T> {
 
     /// Takes in the value, or why there is none. The first value counts. A delivery goes on.
     pub(crate) fn settle(&self, result: Result<Arc<T>, TaskError>) {
-        Self::settle_in(self.state(), result);
+        Self::settle_in(self.0.lock(), result);
     }
 
     fn settle_in(mut state: MutexGuard<'_, State<T>>, result: Result<Arc<T>, TaskError>) {
@@ -127,7 +123,7 @@ impl<T> Slot<T> {
 
     /// Waits for the value.
     pub(crate) fn wait(self: Arc<Self>) -> Wait<T> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.waiting += 1;
         state.last += 1;
         let number = state.last;
@@ -164,7 +160,7 @@ impl<T: Send + Sync + 'static> AnySlot for Slot<T> {
     }
 
     fn weaken(&self) -> Vec<Pe> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.is_kept = false;
         let given_to = std::mem::take(&mut state.given_to);
         let old = state.weaken_if_unused();
@@ -174,7 +170,7 @@ impl<T: Send + Sync + 'static> AnySlot for Slot<T> {
     }
 
     fn is_gone(&self) -> bool {
-        let state = self.state();
+        let state = self.0.lock();
         let is_gone = match &state.value {
             Value::None => !state.is_kept,
             Value::There(_) => false,
@@ -197,7 +193,7 @@ impl<T> Delivery<T> {
 
     fn end(&mut self, result: Result<Arc<T>, TaskError>) {
         if let Some(slot) = self.0.take() {
-            let mut state = slot.state();
+            let mut state = slot.0.lock();
             state.is_on_its_way = false;
             Slot::settle_in(state, result);
         }
@@ -218,7 +214,7 @@ pub(crate) struct Wait<T> {
 
 impl<T> Drop for Wait<T> {
     fn drop(&mut self) {
-        let mut state = self.slot.state();
+        let mut state = self.slot.0.lock();
         state.waiting -= 1;
         let waker = state.wakers.remove(&self.number);
         let value = state.weaken_if_unused();
@@ -231,7 +227,7 @@ impl<T> Future for Wait<T> {
     type Output = Result<Arc<T>, TaskError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.slot.state();
+        let mut state = self.slot.0.lock();
         if let Some(result) = state.now() {
             return Poll::Ready(result);
         }
@@ -253,15 +249,15 @@ mod tests {
     /// Lets go of what has arrived while it is told of that, and claims the next delivery.
     struct Claims {
         slot: Arc<Number>,
-        waiting: Mutex<Option<Wait<u32>>>,
-        next: Mutex<Option<Delivery<u32>>>,
+        waiting: Lock<Option<Wait<u32>>>,
+        next: Lock<Option<Delivery<u32>>>,
     }
 
     impl Wake for Claims {
         fn wake(self: Arc<Self>) {
-            drop(self.waiting.lock().expect("it is ours").take());
+            drop(self.waiting.lock().take());
             self.slot.weaken();
-            *self.next.lock().expect("it is ours") = self.slot.claim_delivery();
+            *self.next.lock() = self.slot.claim_delivery();
         }
     }
 
@@ -270,13 +266,13 @@ mod tests {
         let slot = Arc::<Number>::default();
         let delivery = slot.claim_delivery().expect("it is the first");
         assert!(slot.claim_delivery().is_none(), "there is one already");
-        let (mut waiting, next) = (slot.clone().wait(), Mutex::default());
-        let claims = Arc::new(Claims { slot: slot.clone(), waiting: Mutex::default(), next });
+        let (mut waiting, next) = (slot.clone().wait(), Lock::default());
+        let claims = Arc::new(Claims { slot: slot.clone(), waiting: Lock::default(), next });
         let waker = Waker::from(claims.clone());
         assert!(Pin::new(&mut waiting).poll(&mut Context::from_waker(&waker)).is_pending());
-        *claims.waiting.lock().expect("it is ours") = Some(waiting);
+        *claims.waiting.lock() = Some(waiting);
         delivery.end_with(Ok(Arc::new(1)));
-        let next = claims.next.lock().expect("it is ours").take().expect("the first is gone");
+        let next = claims.next.lock().take().expect("the first is gone");
         assert!(slot.now().is_none(), "it is on its way");
         next.end_with(Ok(Arc::new(2)));
         assert!(slot.is_gone(), "no one waits for it");

@@ -12,7 +12,6 @@ use crate::executor::task::activity::{Activity, MAIN_TASK};
 use crate::executor::task::caught::caught_own;
 use crate::settings::STRAGGLERS_MAX;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// The driver's shortest pause between two polls, while tasks and results arrive, on a lane that
@@ -44,7 +43,7 @@ impl Processor {
     /// Waits until the PE has left. Returns the error that ended it, if any, and how it left.
     pub(crate) fn wait_for_end(&self) -> (Option<JobError>, Leave) {
         let leave = self.driver.wait_for_end();
-        (self.take_failure(), leave)
+        (self.ending.failure().take(), leave)
     }
 
     /// Has another thread drive this PE. If there can be none, the PE leaves.
@@ -78,14 +77,9 @@ impl Processor {
         started.map_err(|error| JobError::Threads { me: self.me(), reason: error.to_string() })
     }
 
-    /// Whether this PE runs the main task.
-    fn is_root(&self) -> bool {
-        self.me() == self.liveness.root()
-    }
-
     /// Whether any worker is active, apart from one that is stuck.
     fn are_working(&self) -> bool {
-        self.active.load(Ordering::SeqCst) > self.mpi_gate.lost_workers()
+        self.crew.active() > self.lost_workers()
     }
 
     pub(crate) fn parting(&self, leave: Leave) -> Parting {
@@ -98,26 +92,26 @@ impl Processor {
         let mut interval = POLL_INTERVAL_MIN;
         let mut was_busy = false;
         let mut blocked = BlockedCheck::new(self.settings.threads);
-        while !self.main_ended.load(Ordering::SeqCst) && !self.is_ending() {
+        while !self.ending.has_main_ended() && !self.is_ending() {
             let turn = self.turn();
             if !self.driver.is_current(generation) {
                 return None;
             }
             self.replace_stuck_worker();
-            let timer = self.timers.fire(Instant::now());
+            let timer = self.kept.timers.fire(Instant::now());
             self.wake_workers_if_needed();
             self.call_standby_if_late();
             let limit = self.settings.blocked_after;
-            let activities = self.queues.activities().chain(self.standby.activity());
+            let activities = self.queues.activities().chain(self.crew.standby.activity());
             blocked.look(limit, activities, |index, activity, waited| {
                 report(self, index, activity, waited);
             });
             if turn.work_came || turn.is_streaming {
                 interval = POLL_INTERVAL_MIN;
             }
-            let due = turn.due.map(|due| due.saturating_sub(self.started.elapsed()));
+            let due = turn.due.map(|due| self.turns.until(due));
             // Of what the standby does no worker is busy: the driver looks at it all the same.
-            let look = self.standby.is_at_work().then(|| BlockedCheck::interval(limit));
+            let look = self.crew.standby.is_at_work().then(|| BlockedCheck::interval(limit));
             let due = [due, timer, look].into_iter().flatten().min().unwrap_or(LONG_SLEEP);
             if due.is_zero() {
                 std::thread::yield_now();
@@ -126,13 +120,13 @@ impl Processor {
             // Workers that were called may be inside rayon, and not come at once.
             let busy = self.are_working() || !self.queues.is_empty();
             if !busy {
-                self.tidy_guests();
+                self.guests.tidy();
             }
             if std::mem::replace(&mut was_busy, busy) && !busy {
                 // While workers were busy the pauses have grown: they begin anew.
                 interval = POLL_INTERVAL_MIN;
             }
-            let sleeper = self.sleeper().filter(|sleeper| sleeper.wakes_on_traffic());
+            let sleeper = self.driver.sleeper().filter(|sleeper| sleeper.wakes_on_traffic());
             if let (false, Some(sleeper)) = (busy, sleeper) {
                 sleeper.sleep(due);
                 continue;
@@ -157,43 +151,73 @@ impl Processor {
 
     /// Leaves the job, unless another driver does.
     fn leave(self: &Arc<Self>, generation: u64) -> Option<Leave> {
-        // Without a detector, only the root can tell the others that it has failed.
-        let is_inside = !self.liveness.has_detector();
-        let leaves_silently = || self.leaves_silently() && !(is_inside && self.is_root());
-        let has_failed = self.has_failed();
+        let has_failed = self.ending.failure().is_some();
         let grace = self.settings.shutdown_grace;
-        let grace = if has_failed && is_inside { grace.min(FAILED_GRACE) } else { grace };
+        let grace = if has_failed && self.is_inside() { grace.min(FAILED_GRACE) } else { grace };
         let deadline = Instant::now() + grace;
-        let ends_the_job = self.is_root() && !leaves_silently();
-        if let (true, Some(engine)) = (ends_the_job, &mut *self.engine()) {
+        let ends_the_job = self.is_root() && !self.leaves_silently();
+        if let (true, Some(engine)) = (ends_the_job, &mut *self.turns.engine()) {
             engine.end(self);
         }
         self.start_ending();
+        let leave = self.take_leave(generation, deadline, has_failed)?;
+        self.wait_for_stragglers(leave, deadline);
+        self.close();
+        let gate = &self.turns.mpi_gate;
+        if leave == Leave::Orderly && !gate.ends_within(self.settings.shutdown_grace) {
+            return Some(Leave::Hasty);
+        }
+        Some(leave)
+    }
+
+    /// Whether all PEs are inside one process, without a failure detector.
+    fn is_inside(&self) -> bool {
+        !self.liveness.has_detector()
+    }
+
+    /// Whether this PE leaves without telling the others. Without a detector, only the root can
+    /// tell them that it has failed.
+    fn leaves_silently(&self) -> bool {
+        let failure = self.ending.failure();
+        failure.as_ref().is_some_and(JobError::leaves_silently)
+            && !(self.is_inside() && self.is_root())
+    }
+
+    /// Takes turns until this PE may leave, or until the deadline. Returns `None` if another driver
+    /// has taken over.
+    fn take_leave(
+        self: &Arc<Self>,
+        generation: u64,
+        deadline: Instant,
+        has_failed: bool,
+    ) -> Option<Leave> {
         let mut interval = POLL_INTERVAL_MIN;
-        let leave = loop {
+        loop {
             if !self.driver.is_current(generation) {
                 return None;
             }
-            if leaves_silently() {
-                break Leave::AfterFailures;
+            if self.leaves_silently() {
+                return Some(Leave::AfterFailures);
             }
             let turn = self.turn();
-            let may_leave = self.engine().as_mut().is_none_or(Engine::may_leave);
+            let may = |engine: &mut Engine<Self>| (engine.may_leave(), engine.leaves_unanswered());
+            let (may_leave, is_unanswered) =
+                self.turns.engine().as_mut().map_or((true, false), may);
             let is_late = Instant::now() >= deadline;
             if (may_leave || is_late) && self.liveness.has_failures() {
-                break Leave::AfterFailures;
+                return Some(Leave::AfterFailures);
             }
-            let leaves_unanswered = self.engine().as_ref().is_some_and(Engine::leaves_unanswered);
-            if may_leave {
-                break if leaves_unanswered { Leave::Hasty } else { Leave::Orderly };
+            if may_leave && !is_unanswered {
+                return Some(Leave::Orderly);
             }
-            if is_late {
-                break Leave::Hasty;
+            if may_leave || is_late {
+                return Some(Leave::Hasty);
             }
             interval = if turn.something_happened { POLL_INTERVAL_MIN } else { interval * 2 };
-            let due = turn.due.map_or(interval, |due| due.saturating_sub(self.started.elapsed()));
+            let due = turn.due.map_or(interval, |due| self.turns.until(due));
             // A lane that has failed lets no thread sleep.
-            let sleeper = self.sleeper().filter(|lane| !has_failed && lane.wakes_on_traffic());
+            let sleeper = self.driver.sleeper();
+            let sleeper = sleeper.filter(|lane| !has_failed && lane.wakes_on_traffic());
             // Thousands of PEs in one process would take all its cores with polling.
             let longest = sleeper.as_ref().map_or(RESTING_INTERVAL_MAX, |_| LEAVING_INTERVAL_MAX);
             interval = interval.min(longest);
@@ -201,22 +225,21 @@ impl Processor {
                 Some(sleeper) => sleeper.sleep(interval.min(due)),
                 None => std::thread::park_timeout(interval.min(due)),
             }
-        };
-        // No one waits for the messages of tasks that still run. These end with the process.
+        }
+    }
+
+    /// Waits for tasks that still run, for a while. No one waits for the messages of those that are
+    /// left: they end with the process.
+    fn wait_for_stragglers(&self, leave: Leave, deadline: Instant) {
         let patience = if leave == Leave::AfterFailures { Duration::ZERO } else { STRAGGLERS_MAX };
         let deadline = deadline.min(Instant::now() + patience);
-        let is_any_left = || self.are_working() || self.standby.is_at_work();
+        let is_any_left = || self.are_working() || self.crew.standby.is_at_work();
         while is_any_left() && Instant::now() < deadline {
             std::thread::park_timeout(POLL_INTERVAL_MIN);
         }
         if is_any_left() && leave != Leave::AfterFailures {
             tracing::warn!(pe = self.me().number(), "tasks that still run are left behind");
         }
-        self.close();
-        if leave == Leave::Orderly && !self.mpi_gate.ends_within(self.settings.shutdown_grace) {
-            return Some(Leave::Hasty);
-        }
-        Some(leave)
     }
 
     /// Starts the failure detector.
@@ -243,15 +266,15 @@ impl Processor {
     /// A PE has died. The thread that drives this PE may be inside a call that will not return, so
     /// another takes over.
     pub(crate) fn abandon_mpi(self: &Arc<Self>) {
-        if self.mpi_gate.has_pump() {
-            self.mpi_gate.seal();
+        if self.turns.mpi_gate.has_pump() {
+            self.turns.mpi_gate.seal();
             self.change_driver();
         }
     }
 
     /// Replaces the workers if one of them is inside a call and is not expected back.
     pub(crate) fn replace_stuck_worker(&self) {
-        if !self.mpi_gate.give_up_worker() {
+        if !self.turns.mpi_gate.give_up_worker() {
             return;
         }
         tracing::warn!(pe = self.me().number(), "a call into MPI does not return: left behind");
@@ -259,7 +282,7 @@ impl Processor {
         let (me, threads) = (self.me(), self.settings.threads);
         match workers(me, threads, "substitute", Box::new(move |_| seats.seat_substitute())) {
             // The other workers of the old pool end when they have nothing to do.
-            Ok(workers) => self.replace_workers(workers),
+            Ok(workers) => self.crew.replace(workers),
             Err(error) => tracing::error!(pe = me.number(), "{error}"),
         }
     }

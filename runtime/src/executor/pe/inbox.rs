@@ -6,25 +6,24 @@ use crate::executor::keep::inbox::InboxItem;
 use crate::executor::task::arrival::start_in_bytes;
 use crate::executor::task::start::{Effort, Packed, Start};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// A task that reads the next item in the inbox.
 struct Reader;
 
 impl Start<Processor> for Reader {
     fn start(self: Arc<Self>, pe: &Arc<Processor>) {
-        pe.uncounted.fetch_add(1, Ordering::SeqCst);
-        match pe.inbox.next() {
+        pe.counts.leave_out_start();
+        match pe.kept.inbox.next() {
             None => return,
             Some(InboxItem::Message(mut body)) => {
                 // (The argument of a message has no handles to wait for.)
                 let _ = start_in_bytes(pe, None, false, &mut body);
             }
-            Some(InboxItem::Death(dead)) => pe.death_listeners.announce(dead),
+            Some(InboxItem::Death(dead)) => pe.kept.death_listeners.announce(dead),
         }
-        if pe.inbox.goes_on() {
+        if pe.kept.inbox.goes_on() {
             pe.queues.place_first(self);
-        } else if pe.outbox.is_empty() && pe.queues.is_worker() {
+        } else if pe.turns.outbox().is_empty() && pe.queues.is_worker() {
             // There was a turn just now, which brought the message.
             leave_out_turn();
         }
@@ -33,14 +32,12 @@ impl Start<Processor> for Reader {
     fn pack(self: Arc<Self>, _: &Processor, _: Effort) -> Option<Packed<Task>> {
         unreachable!("it was placed here, and stands on no shelf")
     }
-
-    fn call_off(&self) {}
 }
 
 impl Processor {
     /// Puts an item into the inbox, and has a worker read it.
     pub(crate) fn read(self: &Arc<Self>, item: InboxItem) {
-        if self.inbox.push(item) {
+        if self.kept.inbox.push(item) {
             self.queues.place_first(Arc::new(Reader));
             self.wake_worker();
         }

@@ -10,10 +10,10 @@ use std::sync::Arc;
 impl Processor {
     /// Has a task packed by the packer thread, and then given to the thief.
     pub(crate) fn pack_apart(self: &Arc<Self>, fish: Fish, task: Task) {
-        if self.packer.push((fish, task)) {
+        if self.turns.packer.push((fish, task)) {
             let pe = self.clone();
             let pack_all = move || {
-                while let Some((fish, task)) = pe.packer.next() {
+                while let Some((fish, task)) = pe.turns.packer.next() {
                     pe.pack_for(fish, task);
                 }
             };

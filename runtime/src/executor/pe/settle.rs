@@ -8,8 +8,7 @@ use crate::executor::task::activity::counts_ends;
 use crate::executor::task::start::Fill;
 use crate::protocol::Outcome;
 use std::cell::Cell;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// An emptied list of results is used again if it has room for no more than this. Growing one from
 /// nothing in each turn took some 8 % of the time of a thread that places tasks.
@@ -33,13 +32,8 @@ fn spare(results: Results) {
 impl Processor {
     /// Fills futures; those left over come first.
     pub(crate) fn settle_all(self: &Arc<Self>, mut results: Results) {
-        // Mostly there are none, and looking is cheaper than the lock.
-        if results.is_empty() && !self.has_unsettled.load(Ordering::Acquire) {
-            return spare(results);
-        }
-        self.has_unsettled.store(false, Ordering::Relaxed);
-        let unsettled = std::mem::take(&mut *self.unsettled());
-        unsettled
+        self.turns
+            .take_unsettled()
             .into_iter()
             .chain(results.drain(..))
             .for_each(|(future, outcome)| self.settle(future, outcome));
@@ -49,15 +43,10 @@ impl Processor {
     /// Leaves results to the next turn.
     pub(crate) fn settle_later(&self, mut results: Results) {
         if !results.is_empty() {
-            self.unsettled().append(&mut results);
-            self.has_unsettled.store(true, Ordering::Release);
+            self.turns.add_unsettled(&mut results);
             self.nudge();
         }
         spare(results);
-    }
-
-    fn unsettled(&self) -> MutexGuard<'_, Results> {
-        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Fills a future. A long value that must be decoded is left to a worker: the calling thread
@@ -65,7 +54,7 @@ impl Processor {
     fn settle(self: &Arc<Self>, future: Arc<dyn Fill>, outcome: Outcome) {
         let has_ended = !matches!(outcome, Err(TaskError::Cancelled | TaskError::ShuttingDown));
         if counts_ends() && has_ended && future.is_counted() {
-            self.ended_elsewhere.fetch_add(1, Ordering::Relaxed);
+            self.counts.add_ended_elsewhere(1);
         }
         let is_long = outcome.as_ref().is_ok_and(|value| value.many.is_some());
         if is_long && future.is_decoded() && !self.queues.is_worker() && !self.is_ending() {

@@ -1,6 +1,6 @@
 //! The PE as the floors below see it: it implements their traits.
 
-use super::processor::{Processor, Task};
+use super::processor::{Processor, Task, value_bytes_max};
 use super::standby::Urgent;
 use crate::executor::engine::liveness::Liveness;
 use crate::executor::engine::site::{EngineSite, Outgoing};
@@ -16,29 +16,20 @@ use crate::protocol::{Fish, Message, Parcel, TaskId};
 use crate::transport::Sleeper;
 use crossbeam_queue::SegQueue;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use ultramarine_topology::{Distance, Pe, Topology};
 
 impl Site for Processor {
-    fn me(&self) -> Pe {
-        Processor::me(self)
-    }
-
     fn root(&self) -> Pe {
         self.liveness.root()
     }
 
     fn slot(&self) -> u64 {
-        self.slot.load(Ordering::Relaxed)
+        self.guests.cancelled().slot()
     }
 
     fn value_bytes_max(&self) -> usize {
-        Processor::value_bytes_max(self)
-    }
-
-    fn cancelled(&self) -> &Cancelled {
-        &self.cancelled
+        value_bytes_max(&self.settings)
     }
 
     fn is_dead(&self, pe: Pe) -> bool {
@@ -46,7 +37,7 @@ impl Site for Processor {
     }
 
     fn count_orphans(&self, tasks: u64) {
-        self.orphans.fetch_add(tasks, Ordering::Relaxed);
+        self.counts.add_orphans(tasks);
     }
 
     fn send(&self, to: Pe, message: Message) {
@@ -54,7 +45,11 @@ impl Site for Processor {
     }
 
     fn keep_guest(&self, id: TaskId, task: async_task::Task<()>) {
-        self.enter_guest(id, task);
+        self.guests.add(id, task);
+        // Either this sees the death, or the thread that handles that sees the task.
+        if self.is_dead(id.home) {
+            self.guests.stop_those_of(id.home);
+        }
     }
 
     fn begin_later(self: &Arc<Self>, guest: Guest, delayed: DelayedStart) {
@@ -68,7 +63,7 @@ impl Canceller for Processor {
     }
 
     fn cancelled(&self) -> &Cancelled {
-        &self.cancelled
+        self.guests.cancelled()
     }
 
     fn cancel_away(&self, futures: Vec<u64>) {
@@ -85,7 +80,7 @@ impl EngineSite for Processor {
     }
 
     fn outbox(&self) -> &SegQueue<Outgoing> {
-        &self.outbox
+        self.turns.outbox()
     }
 
     fn liveness(&self) -> &Liveness {
@@ -109,11 +104,11 @@ impl EngineSite for Processor {
     }
 
     fn waiting_for_values(&self) -> usize {
-        self.waiting_for_values.load(Ordering::Relaxed)
+        self.guests.without_values()
     }
 
     fn note_away(&self, futures: usize) {
-        self.away.store(futures, Ordering::Relaxed);
+        self.turns.note_away(futures);
     }
 
     fn shelf(&self, radius: Distance) -> usize {
@@ -153,11 +148,11 @@ impl EngineSite for Processor {
     }
 
     fn cancel_guests(&self, home: Pe, futures: &[u64]) {
-        self.stop_cancelled(home, futures);
+        self.guests.cancel(home, futures);
     }
 
     fn accept_root(self: &Arc<Self>, root: Pe) -> bool {
-        let Some(main) = self.main.as_ref().filter(|main| (main.may_go_on)(root)) else {
+        let Some(main) = self.ending.main.as_ref().filter(|main| (main.may_go_on)(root)) else {
             return false;
         };
         if root == self.me() {
@@ -167,14 +162,13 @@ impl EngineSite for Processor {
     }
 
     fn note_agreement(&self) {
-        self.agreement.reach();
+        self.ending.agreement.reach();
     }
 
     fn forget_dead(self: &Arc<Self>, dead: Pe) {
-        self.store.forget(|key| key.home == dead);
-        self.values.weaken(|key| key.home == dead);
+        self.kept.forget_those_of(dead);
         self.read(InboxItem::Death(dead));
-        self.stop_orphans(dead);
+        self.guests.stop_those_of(dead);
     }
 
     fn abandon_mpi(self: &Arc<Self>) {
@@ -182,7 +176,7 @@ impl EngineSite for Processor {
     }
 
     fn leave_lane(&self, sleeper: &Arc<dyn Sleeper>) {
-        self.mpi_gate.seal();
-        self.set_sleeper(sleeper);
+        self.turns.mpi_gate.seal();
+        self.driver.set_sleeper(sleeper);
     }
 }

@@ -11,7 +11,6 @@ use crate::protocol::Message;
 use async_task::{Runnable, Task};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 use ultramarine_topology::Pe;
 
 /// What a task runs that may wait. It is in a box so that the machinery of tasks is compiled once:
@@ -119,9 +118,9 @@ impl Processor {
     }
 
     pub(crate) fn send_later(&self, outgoing: Outgoing) {
-        self.outbox.push(outgoing);
+        self.turns.outbox().push(outgoing);
         if self.is_closed() {
-            self.end_outbox();
+            self.turns.end_outbox();
         } else if !self.queues.is_worker() {
             self.nudge();
         }
@@ -138,18 +137,10 @@ impl Processor {
             // The only worker is the caller. It will look into the queues again.
             return false;
         }
-        // After the push, and before looking: either this thread sees that the worker has gone, or
-        // the worker saw the pushed task before it went (see `work`).
-        fence(Ordering::SeqCst);
-        let is_wanted = self.try_add_active();
-        if is_wanted {
+        self.crew.call(self.lost_workers(), || {
             let pe = self.clone();
-            self.called.fetch_add(1, Ordering::Relaxed);
-            if !self.spawn_on_worker(move || work(&pe)) {
-                self.active.fetch_sub(1, Ordering::SeqCst);
-            }
-        }
-        is_wanted
+            move || work(&pe)
+        })
     }
 
     /// Called now and then by the driver: calls workers if tasks wait.
@@ -157,15 +148,15 @@ impl Processor {
         if self.queues.is_empty() {
             return;
         }
-        let is_any_away = self.active.load(Ordering::Relaxed) < self.workers_max();
-        if self.was_declined.swap(false, Ordering::Relaxed) && is_any_away {
+        let has_resting = self.crew.has_resting(self.lost_workers());
+        if self.crew.take_declined() && has_resting {
             self.wake_all_workers();
         } else if !self.wake_worker() && self.queues.can_resume() {
             // All workers are active. But one may only wait for another, in rayon's `join`.
-            if !self.is_help_called.swap(true, Ordering::Relaxed) {
+            self.crew.call_for_help(|| {
                 let pe = self.clone();
-                self.spawn_on_worker(move || help(&pe));
-            }
+                move || help(&pe)
+            });
         }
     }
 
@@ -173,21 +164,16 @@ impl Processor {
     /// called one of these first.
     pub(crate) fn wake_all_workers(self: &Arc<Self>) {
         let pe = self.clone();
-        self.with_workers(|workers| {
-            let threads = workers.current_num_threads();
-            self.called_all.fetch_add(threads, Ordering::Relaxed);
-            workers.spawn_broadcast(move |_| work_if_idle(&pe));
-        });
+        self.crew.call_all(move || work_if_idle(&pe));
     }
 
     /// Counts one more worker as active. Returns false if all are.
     pub(crate) fn try_add_active(&self) -> bool {
-        let most = self.workers_max();
-        let more = |active| (active < most).then_some(active + 1);
-        self.active.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+        self.crew.try_add_active(self.lost_workers())
     }
 
-    fn workers_max(&self) -> usize {
-        self.settings.threads + self.mpi_gate.lost_workers()
+    /// Active workers that MPI keeps.
+    pub(super) fn lost_workers(&self) -> usize {
+        self.turns.mpi_gate.lost_workers()
     }
 }

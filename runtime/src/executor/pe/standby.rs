@@ -11,16 +11,16 @@ use crate::executor::schedule::threads::STACK_BYTES;
 use crate::executor::task::caught::discard_with;
 use crate::executor::task::start::{Effort, Packed, Start};
 use crate::forked::end_if_forked;
+use crate::lock::Lock;
 use async_task::Runnable;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// A task that must not wait for a worker.
 pub(crate) struct Urgent(pub(crate) Task);
 
 impl Start<Processor> for Urgent {
     fn start(self: Arc<Self>, pe: &Arc<Processor>) {
-        pe.uncounted.fetch_add(1, Ordering::SeqCst);
+        pe.counts.leave_out_start();
         urgently(|| discard_with(|| self.0.clone().start(pe)));
     }
 
@@ -38,20 +38,18 @@ impl Start<Processor> for Urgent {
 }
 
 /// An urgent task that has waited for something and can go on.
-struct UrgentResume(Mutex<Option<Runnable>>);
+struct UrgentResume(Lock<Option<Runnable>>);
 
 impl Start<Processor> for UrgentResume {
     fn start(self: Arc<Self>, pe: &Arc<Processor>) {
-        pe.uncounted.fetch_add(1, Ordering::SeqCst);
-        let runnable = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        pe.counts.leave_out_start();
+        let runnable = self.0.lock().take();
         urgently(|| runnable.into_iter().for_each(run));
     }
 
     fn pack(self: Arc<Self>, _: &Processor, _: Effort) -> Option<Packed<Task>> {
         unreachable!("it was placed here, and stands on no shelf")
     }
-
-    fn call_off(&self) {}
 }
 
 impl Processor {
@@ -68,7 +66,7 @@ impl Processor {
     }
 
     fn resume_main(self: &Arc<Self>, runnable: Runnable) {
-        let Some(is_news) = self.standby.offer_main(runnable) else { return };
+        let Some(is_news) = self.crew.standby.offer_main(runnable) else { return };
         if is_news {
             self.queues.push_ready(Ready::Main);
         }
@@ -82,7 +80,7 @@ impl Processor {
         if self.is_closed() {
             return;
         }
-        self.queues.place_first(Arc::new(UrgentResume(Mutex::new(Some(runnable)))));
+        self.queues.place_first(Arc::new(UrgentResume(Lock::new(Some(runnable)))));
         if !self.is_ending() && !self.wake_worker() {
             // The driver calls the standby if no worker comes.
             self.nudge();
@@ -92,13 +90,13 @@ impl Processor {
     /// Runs the main task on a worker that has found its announcement in a queue, unless another
     /// thread has taken it.
     pub(crate) fn run_announced_main(&self) {
-        self.standby.take_announced_main().into_iter().for_each(run);
+        self.crew.standby.take_announced_main().into_iter().for_each(run);
     }
 
     /// Called now and then by the driver: calls the standby if something urgent has waited for too
     /// long.
     pub(crate) fn call_standby_if_late(self: &Arc<Self>) {
-        if self.standby.has_waited_too_long(self.queues.has_urgent()) {
+        if self.crew.standby.has_waited_too_long(self.queues.has_urgent()) {
             self.call_standby();
         }
     }
@@ -106,11 +104,11 @@ impl Processor {
     /// Calls the standby, unless a worker has nothing else to do.
     fn call_standby(self: &Arc<Self>) {
         // A worker that is stuck in MPI stays counted as idle.
-        let stuck = self.mpi_gate.lost_workers() - self.mpi_gate.lost_busy_workers();
-        if self.idle.load(Ordering::Relaxed) > stuck {
+        let gate = &self.turns.mpi_gate;
+        if self.crew.has_idle(gate.lost_workers() - gate.lost_busy_workers()) {
             return;
         }
-        let called = self.standby.call();
+        let called = self.crew.standby.call();
         if called != Called::Awake {
             // The driver looks now and then whether a task blocks the standby.
             self.nudge();
@@ -119,11 +117,11 @@ impl Processor {
             return;
         }
         let pe = self.clone();
-        let stand_by = move || pe.standby.stand_by(|| pe.stand_in());
+        let stand_by = move || pe.crew.standby.stand_by(|| pe.stand_in());
         let name = format!("pe{}-standby", self.me().number());
         let thread = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(stand_by);
         if let Err(error) = thread {
-            self.standby.note_no_thread();
+            self.crew.standby.note_no_thread();
             tracing::warn!(pe = self.me().number(), "nothing stands in for the workers: {error}");
         }
     }
@@ -131,7 +129,7 @@ impl Processor {
     /// Does everything that is urgent.
     fn stand_in(self: &Arc<Self>) {
         while !self.is_ending() {
-            if let Some(main) = self.standby.take_main() {
+            if let Some(main) = self.crew.standby.take_main() {
                 run(main);
             } else if let Some(task) = self.queues.next_urgent() {
                 discard_with(|| task.start(self));
@@ -139,7 +137,7 @@ impl Processor {
                 break;
             }
             end_if_forked();
-            self.standby.note_between_tasks();
+            self.crew.standby.note_between_tasks();
         }
     }
 }

@@ -1,139 +1,131 @@
-//! Turns at the engine, taken by any thread that finds it free.
+//! The engine of a PE, and what passes between it and the threads outside its lock.
+//!
+//! Threads leave messages and tasks for the next turn to send. A turn leaves results to be filled
+//! in after it, and tasks that take long to pack.
 
-use super::processor::Processor;
-use super::settle;
-use super::worker::caller;
-use crate::array::Array;
+use crate::error::TaskError;
 use crate::executor::engine::host::Results;
-use crate::executor::engine::turn::{Engine, Turn};
-use crate::executor::task::start::Effort;
-use crate::forked::end_if_forked;
-use crate::protocol::Need;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
+use crate::executor::engine::mpi_gate::MpiGate;
+use crate::executor::engine::site::{EngineSite, Outgoing};
+use crate::executor::engine::turn::Engine;
+use crate::executor::schedule::serial::Serial;
+use crate::lock::Lock;
+use crate::protocol::Fish;
+use crossbeam_queue::SegQueue;
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use ultramarine_topology::Pe;
 
-/// A worker without work takes a turn after this time even if nothing has happened.
-const IDLE_TURN_EVERY: Duration = Duration::from_micros(20);
-
-/// A turn in which nothing happened.
-pub(crate) struct QuietTurn {
-    need: Need,
-    /// When the next turn is due, whatever happens.
-    until: Instant,
+/// What turns need and leave behind. `S` is the PE.
+pub(crate) struct Turns<S: EngineSite> {
+    /// What threads leave for the next turn to send.
+    outbox: SegQueue<Outgoing>,
+    /// `None` once the PE has left: then the lane must not be used any more.
+    engine: Lock<Option<Engine<S>>>,
+    /// The gate to MPI calls, which may not return.
+    pub(super) mpi_gate: MpiGate,
+    /// How many of its futures had their tasks on other PEs, after the last turn.
+    away: AtomicUsize,
+    /// Results that arrived in turns amid tasks.
+    unsettled: Lock<Results>,
+    has_unsettled: AtomicBool,
+    /// Stolen tasks that take long to pack, for the packer thread.
+    pub(super) packer: Serial<(Fish, S::Task)>,
+    /// When the clock of the turns began.
+    started: Instant,
 }
 
-impl Processor {
-    /// Takes a turn at the engine if no other thread is at it. Returns whether something happened.
-    pub(crate) fn try_turn(self: &Arc<Self>) -> bool {
-        let moved = self.pump();
-        moved | self.turn_if_free().is_some_and(|turn| turn.something_happened)
-    }
-
-    /// The same for a worker that has nothing to do and takes one turn after the other. It leaves
-    /// out those that would find nothing: so it sees sooner what arrives. What waits to be sent
-    /// comes before what has arrived. (`quiet` is what the last call has left; the clock says
-    /// `now`.)
-    pub(crate) fn try_idle_turn(
-        self: &Arc<Self>,
-        quiet: &mut Option<QuietTurn>,
-        now: Instant,
-    ) -> bool {
-        let is_first_to_send = !self.outbox.is_empty();
-        let moved = !is_first_to_send && self.pump();
-        if !is_first_to_send
-            && !moved
-            && quiet.as_ref().is_some_and(|quiet| self.is_still_quiet(quiet, now))
-        {
-            return false;
+impl<S: EngineSite> Turns<S> {
+    pub(super) fn new(engine: Engine<S>, mpi_gate: MpiGate) -> Self {
+        Turns {
+            outbox: SegQueue::new(),
+            engine: Lock::new(Some(engine)),
+            mpi_gate,
+            away: AtomicUsize::new(0),
+            unsettled: Lock::default(),
+            has_unsettled: AtomicBool::new(false),
+            packer: Serial::default(),
+            started: Instant::now(),
         }
-        let need = self.need();
-        let turn = self.turn_if_free();
-        if is_first_to_send && turn.as_ref().is_none_or(|turn| turn.frames_sent == 0) {
-            self.pump();
+    }
+
+    /// The time on the clock of the turns.
+    pub(super) fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// How long it is until this time; zero if that has passed.
+    pub(super) fn until(&self, time: Duration) -> Duration {
+        time.saturating_sub(self.now())
+    }
+
+    /// When it is this time.
+    pub(super) fn at(&self, time: Duration) -> Instant {
+        self.started + time
+    }
+
+    /// The engine, if it is free.
+    pub(super) fn try_engine(&self) -> Option<MutexGuard<'_, Option<Engine<S>>>> {
+        self.engine.try_lock()
+    }
+
+    /// The engine, as soon as it is free.
+    pub(crate) fn engine(&self) -> MutexGuard<'_, Option<Engine<S>>> {
+        // A panic under this lock is a defect of ours; the job ends by other means then.
+        self.engine.lock()
+    }
+
+    /// What waits for the next turn.
+    pub(crate) fn outbox(&self) -> &SegQueue<Outgoing> {
+        &self.outbox
+    }
+
+    /// Ends the tasks that were left for a turn, of which there is none any more.
+    pub(super) fn end_outbox(&self) {
+        while let Some(outgoing) = self.outbox.pop() {
+            let future = outgoing.into_future();
+            future.into_iter().for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
         }
-        let something_happened =
-            moved | turn.as_ref().is_some_and(|turn| turn.something_happened | turn.work_came);
-        *quiet = turn.filter(|_| !something_happened).map(|turn| {
-            let until = now + IDLE_TURN_EVERY;
-            QuietTurn { need, until: turn.due.map_or(until, |due| until.min(self.started + due)) }
-        });
-        something_happened
     }
 
-    /// Whether a turn would find nothing new after this one.
-    fn is_still_quiet(&self, quiet: &QuietTurn, now: Instant) -> bool {
-        now < quiet.until
-            && self.mpi_gate.is_quiet()
-            && !self.liveness.has_events()
-            && self.need() == quiet.need
+    /// How many futures had their tasks on other PEs, after the last turn.
+    pub(crate) fn away(&self) -> usize {
+        self.away.load(Ordering::Relaxed)
     }
 
-    /// Takes a turn at the engine if it is free.
-    fn turn_if_free(self: &Arc<Self>) -> Option<Turn> {
-        let engine = self.try_engine()?;
-        let (turn, results, _discarded) = self.turn_at(engine, Effort::Brief);
-        self.settle_all(results);
-        Some(turn)
+    pub(super) fn note_away(&self, futures: usize) {
+        self.away.store(futures, Ordering::Relaxed);
     }
 
-    /// Takes a turn at the engine if it is free, amid a task that will go on: no user code is run.
-    /// Results that arrive are left to the next turn.
-    pub(crate) fn try_turn_amid_task(self: &Arc<Self>) {
-        self.pump();
-        let Some(engine) = self.try_engine() else { return };
-        let (_, results, _discarded) = self.turn_at(engine, Effort::None);
-        self.settle_later(results);
+    /// Leaves results to the next turn.
+    pub(super) fn add_unsettled(&self, results: &mut Results) {
+        self.unsettled.lock().append(results);
+        self.has_unsettled.store(true, Ordering::Release);
     }
 
-    /// Takes a turn at the engine, as soon as it is free.
-    pub(crate) fn turn(self: &Arc<Self>) -> Turn {
-        self.pump();
-        let (turn, results, _discarded) = self.turn_at(self.engine(), Effort::Brief);
-        self.settle_all(results);
-        turn
-    }
-
-    /// Makes the lane's MPI calls, if it has any and no other thread is at it.
-    fn pump(&self) -> bool {
-        end_if_forked();
-        self.mpi_gate.pass(|| caller(self))
-    }
-
-    /// Returns what the turn did, the results that arrived, and arrays that only have to be
-    /// dropped, after the results.
-    fn turn_at(
-        self: &Arc<Self>,
-        mut guard: MutexGuard<'_, Option<Engine<Processor>>>,
-        effort: Effort,
-    ) -> (Turn, Results, Vec<Array>) {
-        end_if_forked();
-        let Some(engine) = &mut *guard else { return Default::default() };
-        let need = self.need();
-        self.mpi_gate.clear_moved();
-        let now = self.started.elapsed();
-        let turn = engine.turn(self, now, need, effort).unwrap_or_else(|error| {
-            engine.give_up(self, &error, now);
-            self.fail(error);
-            Turn::default()
-        });
-        let results = engine.take_results(settle::spare_list());
-        let discarded = engine.take_discarded();
-        drop(guard);
-        if turn.frames_sent > 0 {
-            self.pump();
+    /// The results that were left to this turn.
+    pub(super) fn take_unsettled(&self) -> Results {
+        // Mostly there are none, and looking is cheaper than the lock.
+        if !self.has_unsettled.load(Ordering::Acquire) {
+            return Results::new();
         }
-        (turn, results, discarded)
+        self.has_unsettled.store(false, Ordering::Relaxed);
+        std::mem::take(&mut *self.unsettled.lock())
     }
 
-    /// How much this PE needs work.
-    fn need(&self) -> Need {
-        let active =
-            self.active.load(Ordering::Relaxed).saturating_sub(self.mpi_gate.lost_busy_workers());
-        match active.saturating_sub(self.idle.load(Ordering::Relaxed)) {
-            0 => Need::Idle,
-            busy if busy < self.settings.threads => Need::Starving,
-            _ => Need::Ahead,
+    /// The PE `me` leaves: ends the engine, and all futures whose tasks were to leave or are away.
+    pub(super) fn close(&self, me: Pe) {
+        self.mpi_gate.seal();
+        let engine = self.engine().take();
+        if let Some(link) = engine.as_ref().map(Engine::link_counters) {
+            tracing::debug!(pe = me.number(), ?link, "the port is closed");
+            if link.corrupt > 0 {
+                tracing::warn!(pe = me.number(), "{} damaged frames came", link.corrupt);
+            }
         }
+        self.end_outbox();
+        let futures = engine.into_iter().flat_map(Engine::into_futures);
+        futures.for_each(|future| future.fill(Err(TaskError::ShuttingDown)));
     }
 }

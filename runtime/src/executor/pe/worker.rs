@@ -8,6 +8,7 @@
 //! task, so one is taken about every [`TURN_EVERY`]: after each long task, but only after many
 //! short ones.
 
+use super::crew::is_idle;
 use super::processor::{Processor, Task};
 use crate::executor::engine::mpi_gate::Caller;
 use crate::executor::schedule::nesting::is_nested;
@@ -20,7 +21,6 @@ use crate::executor::task::travel::not_travelling;
 use crate::forked::end_if_forked;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// The time between two turns of a worker with short tasks, while messages arrive.
@@ -55,8 +55,6 @@ thread_local! {
     static HAS_DECLINED: Cell<bool> = const { Cell::new(false) };
     /// Whether it resumes a task while another one waits for it.
     static IS_HELPING: Cell<bool> = const { Cell::new(false) };
-    /// Whether it is counted among the idle workers.
-    static IS_IDLE: Cell<bool> = const { Cell::new(false) };
     /// The number of tasks it has placed elsewhere since its last turn for that reason.
     static PLACED: Cell<u32> = const { Cell::new(0) };
     /// The number of tasks until its next turn at the engine.
@@ -68,9 +66,9 @@ thread_local! {
 /// Works until there is nothing left to do.
 pub(crate) fn work(pe: &Arc<Processor>) {
     let is_inside = is_nested();
-    pe.called.fetch_sub(1, Ordering::Relaxed);
+    pe.crew.answer_call();
     if is_inside || AT_WORK.get() {
-        pe.active.fetch_sub(1, Ordering::SeqCst);
+        pe.crew.rest();
         decline_call(pe);
     } else {
         work_on(pe);
@@ -80,9 +78,9 @@ pub(crate) fn work(pe: &Arc<Processor>) {
 /// The same for a call to all workers: only an idle one comes.
 pub(crate) fn work_if_idle(pe: &Arc<Processor>) {
     let is_inside = is_nested();
-    pe.called_all.fetch_sub(1, Ordering::Relaxed);
+    pe.crew.answer_call_to_all();
     if is_inside || AT_WORK.get() {
-        pe.was_declined.store(true, Ordering::Relaxed);
+        pe.crew.decline();
     } else if !pe.is_ending() && !pe.queues.is_empty() && pe.try_add_active() {
         work_on(pe);
     }
@@ -91,7 +89,7 @@ pub(crate) fn work_if_idle(pe: &Arc<Processor>) {
 /// The same for a worker that may only wait for another: it resumes a task that can go on.
 pub(crate) fn help(pe: &Arc<Processor>) {
     let is_inside = is_nested();
-    pe.is_help_called.store(false, Ordering::Relaxed);
+    pe.crew.answer_call_for_help();
     if is_inside || AT_WORK.get() {
         resume_one(pe);
     } else if !pe.is_ending() && !pe.queues.is_empty() && pe.try_add_active() {
@@ -123,7 +121,7 @@ fn decline_call(pe: &Arc<Processor>) {
         // Mostly it looks for work, and will pass the call on. But the job that rayon gave it may
         // be long.
         if HAS_DECLINED.replace(true) {
-            pe.was_declined.store(true, Ordering::Relaxed);
+            pe.crew.decline();
             resume_one(pe);
         }
         return;
@@ -137,12 +135,12 @@ fn decline_call(pe: &Arc<Processor>) {
     }
     // Rayon has called a worker that cannot come, while others may sleep. All are called at once,
     // if such a call is not under way already; otherwise the driver calls them in a while.
-    if pe.called_all.load(Ordering::Relaxed) == 0 {
-        pe.wake_all_workers();
+    if pe.crew.is_calling_all() {
+        pe.crew.decline();
     } else {
-        pe.was_declined.store(true, Ordering::Relaxed);
+        pe.wake_all_workers();
     }
-    if pe.active.load(Ordering::SeqCst) == 0 {
+    if pe.crew.active() == 0 {
         pe.nudge();
     }
 }
@@ -167,7 +165,7 @@ fn work_on(pe: &Arc<Processor>) {
             && let Some(work) = pe.queues.next()
         {
             run(pe, work);
-            if turn_if_due(pe) && pe.called.load(Ordering::Relaxed) == 0 {
+            if turn_if_due(pe) && !pe.crew.is_calling() {
                 // Jobs that tasks gave to `rayon::spawn` must not wait until our own queues are
                 // empty. (Not while a job of ours lies there, meant for a worker that still has to
                 // wake up.)
@@ -179,13 +177,13 @@ fn work_on(pe: &Arc<Processor>) {
         }
         // Either this worker sees a task pushed before this, or the thread that pushed it sees that
         // the worker is gone.
-        pe.active.fetch_sub(1, Ordering::SeqCst);
+        pe.crew.rest();
         if pe.is_ending() || pe.queues.is_empty() || !pe.try_add_active() {
             break;
         }
     }
     AT_WORK.set(false);
-    if pe.active.load(Ordering::SeqCst) == 0 {
+    if pe.crew.active() == 0 {
         // From now on the driver handles the messages.
         pe.nudge();
     }
@@ -203,7 +201,7 @@ fn run(pe: &Arc<Processor>, work: Work<Task>) {
 
 /// The kind of the calling thread, on its way into MPI.
 pub(crate) fn caller(pe: &Processor) -> Caller {
-    match (pe.queues.is_worker(), IS_IDLE.get()) {
+    match (pe.queues.is_worker(), is_idle()) {
         (false, _) => Caller::Driver,
         (true, false) => Caller::Worker,
         (true, true) => Caller::IdleWorker,
@@ -216,11 +214,7 @@ fn look_for_work(pe: &Arc<Processor>) -> bool {
     let mut since = Instant::now();
     let (mut now, mut quiet) = (since, None);
     loop {
-        pe.idle.fetch_add(1, Ordering::Relaxed);
-        IS_IDLE.set(true);
-        let mut something_happened = pe.try_idle_turn(&mut quiet, now);
-        IS_IDLE.set(false);
-        pe.idle.fetch_sub(1, Ordering::Relaxed);
+        let mut something_happened = pe.crew.while_idle(|| pe.try_idle_turn(&mut quiet, now));
         // A job that rayon gives us may be long, and then this worker is not idle.
         if !pe.queues.is_empty() {
             break true;

@@ -1,12 +1,20 @@
-//! The tasks of other PEs that wait here for something.
+//! The tasks of other PEs that wait here for something, and what was cancelled.
 
+use crate::executor::task::cancel::Cancelled;
+use crate::lock::Lock;
 use crate::protocol::TaskId;
 use async_task::Task;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use ultramarine_topology::Pe;
 
-/// The guests of a PE that wait for something.
+/// The guests of a PE that wait for something, and the cancelled tasks that the PE knows of.
 #[derive(Default)]
-pub(crate) struct Guests(Mutex<Register>);
+pub(crate) struct Guests {
+    register: Lock<Register>,
+    cancelled: Cancelled,
+    /// The number of tasks that cannot start before values arrive that are being fetched.
+    without_values: AtomicUsize,
+}
 
 #[derive(Default)]
 struct Register {
@@ -22,15 +30,42 @@ impl Guests {
     /// At most this number of ended tasks is kept, plus as many as waited at the last removal.
     const ENDED_MAX: usize = 64;
 
-    fn register(&self) -> MutexGuard<'_, Register> {
-        // No user code runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The cancelled tasks that the PE knows of.
+    #[inline]
+    pub(crate) fn cancelled(&self) -> &Cancelled {
+        &self.cancelled
     }
 
-    /// Adds a task that waits for something. Most tasks never wait, and so are never entered: that
-    /// was a tenth of the work of a small one.
+    /// The PE `home` has cancelled these of its tasks.
+    pub(crate) fn cancel(&self, home: Pe, futures: &[u64]) {
+        self.cancelled.insert(home, futures);
+        self.stop(|task| task.home == home && self.cancelled.contains(task));
+    }
+
+    /// Stops the tasks of a PE.
+    pub(crate) fn stop_those_of(&self, home: Pe) {
+        self.stop(|task| task.home == home);
+    }
+
+    /// The number of tasks that cannot start before values arrive that are being fetched.
+    pub(crate) fn without_values(&self) -> usize {
+        self.without_values.load(Ordering::Relaxed)
+    }
+
+    /// One more of these waits.
+    pub(crate) fn add_without_values(&self) {
+        self.without_values.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The values of one of them have arrived.
+    pub(crate) fn remove_without_values(&self) {
+        self.without_values.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Adds a task that waits for something, unless it is cancelled. Most tasks never wait, and so
+    /// are never entered: that was a tenth of the work of a small one.
     pub(crate) fn add(&self, id: TaskId, task: Task<()>) {
-        let mut register = self.register();
+        let mut register = self.register.lock();
         if register.is_closed {
             // After the lock: this schedules it.
             drop(register);
@@ -42,29 +77,40 @@ impl Guests {
             *full_at = 2 * tasks.len() + Self::ENDED_MAX;
         }
         tasks.push((id, task));
+        drop(register);
+        // Either this sees the cancellation, or the thread that handles that sees the task.
+        if self.cancelled.contains(id) {
+            self.stop(|task| task == id);
+        }
     }
 
     /// Stops the tasks that `which` selects. Workers drop them one by one.
-    pub(crate) fn stop(&self, which: impl Fn(TaskId) -> bool) {
-        let mut register = self.register();
+    fn stop(&self, which: impl Fn(TaskId) -> bool) {
+        let mut register = self.register.lock();
         let stopped: Vec<_> = register.tasks.extract_if(.., |(id, _)| which(*id)).collect();
         drop(register);
         // After the lock: this schedules them.
         drop(stopped);
     }
 
-    /// Removes ended tasks. Returns whether none is left.
+    /// Removes ended tasks, while nothing runs on the PE. If none is left, nothing is cancelled any
+    /// more. Returns whether that is so.
     pub(crate) fn tidy(&self) -> bool {
-        let mut register = self.register();
+        let mut register = self.register.lock();
         register.tasks.retain(|(_, task)| !task.is_finished());
         register.tasks.shrink_to(Self::ENDED_MAX);
         register.full_at = 2 * register.tasks.len() + Self::ENDED_MAX;
-        register.tasks.is_empty()
+        let is_empty = register.tasks.is_empty();
+        drop(register);
+        if is_empty {
+            self.cancelled.clear();
+        }
+        is_empty
     }
 
     /// Stops all tasks, and any that is added later.
     pub(crate) fn clear(&self) {
-        self.register().is_closed = true;
+        self.register.lock().is_closed = true;
         self.stop(|_| true);
     }
 }
@@ -72,7 +118,6 @@ impl Guests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ultramarine_topology::Pe;
 
     #[test]
     fn ended_tasks_are_removed() {
@@ -84,10 +129,10 @@ mod tests {
             let (runnable, ended) = async_task::spawn(async {}, |_| {});
             runnable.run();
             guests.add(of(2), ended);
-            assert!(guests.register().tasks.len() <= Guests::ENDED_MAX + 2);
+            assert!(guests.register.lock().tasks.len() <= Guests::ENDED_MAX + 2);
         }
         assert!(!guests.tidy(), "one waits");
-        assert_eq!(guests.register().tasks.len(), 1);
+        assert_eq!(guests.register.lock().tasks.len(), 1);
         guests.stop(|task| task == of(1));
         assert!(guests.tidy());
         drop(runnable);

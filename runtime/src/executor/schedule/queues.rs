@@ -17,13 +17,14 @@ pub(crate) use super::shelves::CommonShelf;
 use super::shelves::{WorkerShelf, take};
 use crate::code::Name;
 use crate::executor::task::activity::Activity;
+use crate::lock::Lock;
 use crate::protocol::{Pool, Radii};
 use async_task::Runnable;
 use crossbeam_deque::{Injector, Stealer, Worker as Deque};
 use crossbeam_queue::SegQueue;
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A task that waits in the queues of a PE.
 pub(crate) trait Queued: Send + Sized + 'static {
@@ -68,7 +69,7 @@ pub(crate) struct Queues<T> {
     /// The number of tasks that were started by threads without deques.
     started_without_deques: Activity,
     /// What the workers without deques do.
-    substitutes: Mutex<Vec<Arc<Activity>>>,
+    substitutes: Lock<Vec<Arc<Activity>>>,
 }
 
 /// The ends of a worker's deques that other threads use.
@@ -133,7 +134,7 @@ impl<T: Queued> Queues<T> {
             workers: own.iter().zip(&ready).map(ends).collect(),
             radii,
             started_without_deques: Activity::default(),
-            substitutes: Mutex::default(),
+            substitutes: Lock::default(),
         });
         let deques =
             own.into_iter().zip(ready).enumerate().map(|(index, (shelves, ready))| Deques {
@@ -168,7 +169,7 @@ impl<T: Queued> Queues<T> {
     pub(crate) fn seat_substitute(self: &Arc<Self>) {
         let activity = Arc::<Activity>::default();
         activity.bind_to_this_thread();
-        self.substitutes().push(activity);
+        self.substitutes.lock().push(activity);
         self.take_seat(WorkerKind::Substitute(self.common(0)));
     }
 
@@ -393,14 +394,10 @@ impl<T: Queued> Queues<T> {
         all.map(|activity| activity.started.load(Ordering::Relaxed)).sum()
     }
 
-    fn substitutes(&self) -> MutexGuard<'_, Vec<Arc<Activity>>> {
-        self.substitutes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The number of this PE's own tasks that have ended here, since that is counted.
     pub(crate) fn ended(&self) -> u64 {
         let of = |activity: &Activity| activity.ended.load(Ordering::Relaxed);
-        let substitutes: u64 = self.substitutes().iter().map(|activity| of(activity)).sum();
+        let substitutes: u64 = self.substitutes.lock().iter().map(|activity| of(activity)).sum();
         self.activities().map(of).sum::<u64>() + substitutes
     }
 

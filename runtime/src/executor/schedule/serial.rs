@@ -1,10 +1,10 @@
 //! A queue that one thread at a time empties.
 
+use crate::lock::Lock;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Items that are handled one after the other.
-pub(crate) struct Serial<T>(Mutex<Queue<T>>);
+pub(crate) struct Serial<T>(Lock<Queue<T>>);
 
 struct Queue<T> {
     waiting: VecDeque<T>,
@@ -14,21 +14,16 @@ struct Queue<T> {
 
 impl<T> Default for Serial<T> {
     fn default() -> Self {
-        Serial(Mutex::new(Queue { waiting: VecDeque::new(), is_served: false }))
+        Serial(Lock::new(Queue { waiting: VecDeque::new(), is_served: false }))
     }
 }
 
 impl<T> Serial<T> {
-    fn lock(&self) -> MutexGuard<'_, Queue<T>> {
-        // No user code runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds an item at the end. Returns whether the caller must have the queue emptied, since no
     /// thread is at it.
     #[must_use]
     pub(crate) fn push(&self, item: T) -> bool {
-        let mut queue = self.lock();
+        let mut queue = self.0.lock();
         queue.waiting.push_back(item);
         !std::mem::replace(&mut queue.is_served, true)
     }
@@ -36,7 +31,7 @@ impl<T> Serial<T> {
     /// The next item, for the thread that empties the queue. `None`: the queue is empty, and that
     /// thread must stop.
     pub(crate) fn next(&self) -> Option<T> {
-        let mut queue = self.lock();
+        let mut queue = self.0.lock();
         let next = queue.waiting.pop_front();
         queue.is_served = next.is_some();
         next
@@ -44,7 +39,7 @@ impl<T> Serial<T> {
 
     /// Whether another item waits. If not, the thread that empties the queue must stop.
     pub(crate) fn goes_on(&self) -> bool {
-        let mut queue = self.lock();
+        let mut queue = self.0.lock();
         queue.is_served = !queue.waiting.is_empty();
         queue.is_served
     }

@@ -2,16 +2,17 @@
 //! long tasks.
 
 use crate::executor::task::activity::Activity;
+use crate::lock::Lock;
 use async_task::Runnable;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The standby thread, and the main task if that can go on.
 #[derive(Default)]
 pub(crate) struct Standby {
-    state: Mutex<State>,
+    state: Lock<State>,
     changed: Condvar,
     /// What the thread does, once there is one.
     activity: OnceLock<Arc<Activity>>,
@@ -88,19 +89,14 @@ pub(crate) fn is_standby() -> bool {
 }
 
 impl Standby {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // No user code runs under the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether the thread works, or has been called to work.
     pub(crate) fn is_at_work(&self) -> bool {
-        matches!(self.state().stage, Stage::IsCalled | Stage::IsAtWork)
+        matches!(self.state.lock().stage, Stage::IsCalled | Stage::IsAtWork)
     }
 
     /// Ends the thread, and drops the main task if it waits.
     pub(crate) fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.stage = Stage::IsClosed;
         // Dropped after the lock.
         let _main = state.main.take();
@@ -111,7 +107,7 @@ impl Standby {
     /// Keeps the main task, which can go on, for the first thread that takes it. Returns whether it
     /// must be announced in a queue; `None` once the PE has left.
     pub(crate) fn offer_main(&self, main: Runnable) -> Option<bool> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.stage == Stage::IsClosed {
             // After the lock: this drops the main task.
             drop(state);
@@ -124,12 +120,12 @@ impl Standby {
     }
 
     pub(crate) fn take_main(&self) -> Option<Runnable> {
-        self.state().main.take()
+        self.state.lock().main.take()
     }
 
     /// The same, for a worker that has found the announcement in a queue.
     pub(crate) fn take_announced_main(&self) -> Option<Runnable> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_main_announced = false;
         state.main.take()
     }
@@ -137,7 +133,7 @@ impl Standby {
     /// Whether the main task, or something else that is urgent, has waited for too long. The driver
     /// asks this now and then.
     pub(crate) fn has_waited_too_long(&self, has_urgent: bool) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_waiting = state.main.is_some() || has_urgent;
         let now = Instant::now();
         let since = is_waiting.then(|| state.waiting_since.unwrap_or(now));
@@ -147,7 +143,7 @@ impl Standby {
 
     /// Calls the thread, unless it has been called.
     pub(crate) fn call(&self) -> Called {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let was_asleep = state.stage == Stage::Sleeps;
         if state.stage != Stage::IsClosed {
             state.stage = Stage::IsCalled;
@@ -166,7 +162,7 @@ impl Standby {
 
     /// The thread could not be started.
     pub(crate) fn note_no_thread(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         (state.has_thread, state.stage) = (false, Stage::Sleeps);
     }
 
@@ -195,7 +191,7 @@ impl Standby {
 
     /// Waits for a call. Returns false if the PE has left.
     fn is_called(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.stage == Stage::IsAtWork {
             state.stage = Stage::Sleeps;
         }

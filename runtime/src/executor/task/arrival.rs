@@ -3,31 +3,21 @@
 
 use super::activity::enter_function;
 use super::body::{Body, Run};
-use super::end::ReportHome;
+use super::end::Settle;
 use super::guest::Guest;
 use super::origin::Origin;
 use super::packing::pack_result;
 use super::portable::Portable;
 use super::site::Site;
 use super::start::{Effort, Packed, Start, Waiting};
-use super::task_code::{Function, TaskCode};
+use super::task_code::{Arrival, Function, TaskCode};
 use super::travel::{DelayedStart, attach_handles, delay_start, take_delayed};
 use crate::array::Array;
-use crate::code::{Arrive, Code, CodeError, CodeRef};
+use crate::code::{Arrive, Code, CodeError, CodeRef, Name};
 use crate::error::TaskError;
 use crate::protocol::message::Bytes;
 use crate::protocol::{Message, Outcome, Parcel, TaskId};
 use std::sync::Arc;
-
-/// A task in bytes that is about to start: where, and whose it is.
-pub(crate) struct Arrival<S> {
-    pub(crate) site: Arc<S>,
-    /// `None` for a message, which has no result.
-    pub(crate) task: Option<TaskId>,
-    pub(crate) is_supervised: bool,
-    /// The task's argument, or a part of it, if that is an array.
-    pub(crate) array: Option<Array>,
-}
 
 impl<S: Site, B: Body<S, A>, A: Portable> Arrive<Arrival<S>> for TaskCode<B, A> {
     fn arrive(self, arrival: Arrival<S>, argument: &[u8]) {
@@ -88,9 +78,6 @@ impl<S: Site> Start<S> for Guest {
         let is_wanted = !pe.is_dead(task.home) && !pe.cancelled().take(task);
         is_wanted.then(|| Packed::Guest(Arc::unwrap_or_clone(self).parcel))
     }
-
-    /// The job is ending: no one waits for the result any more.
-    fn call_off(&self) {}
 }
 
 /// Starts a task in bytes, or calls the function of a message. If it must first wait for values,
@@ -133,7 +120,7 @@ fn enter<S: Site>(
 
 /// Reports the end of a guest to its home, unless that has died or cancelled it. A message that
 /// failed ends the job.
-pub(crate) fn report_end<S: Site, R: Portable>(
+fn report_end<S: Site, R: Portable>(
     site: &S,
     name: &'static str,
     task: Option<TaskId>,
@@ -147,6 +134,20 @@ pub(crate) fn report_end<S: Site, R: Portable>(
         let bytes_max = site.value_bytes_max();
         let outcome = result.and_then(|value| pack_result(name, value, bytes_max));
         report(site, task, outcome);
+    }
+}
+
+/// What waits for a task that came from another PE: its result is reported to that.
+struct ReportHome<S> {
+    site: Arc<S>,
+    function: Name,
+    /// `None` for a message: no PE waits for its end.
+    task: Option<TaskId>,
+}
+
+impl<S: Site, R: Portable> Settle<R> for ReportHome<S> {
+    fn settle(&self, result: Result<R, TaskError>) {
+        report_end(&*self.site, (self.function)(), self.task, result);
     }
 }
 

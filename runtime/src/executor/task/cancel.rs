@@ -9,13 +9,14 @@
 //!   stopped where it awaits something next.
 
 use super::caught::discard;
+use crate::lock::Lock;
 use crate::protocol::{CANCELLED_AT_ONCE, TaskId};
 use async_task::Task;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 use ultramarine_topology::Pe;
 
 /// A PE, as far as cancelling needs it.
@@ -29,7 +30,7 @@ pub(crate) trait Canceller: Send + Sync {
 }
 
 /// The PEs of this process, by slot. So a task need not hold a reference to its PE.
-static SITES: Mutex<Vec<Weak<dyn Canceller>>> = Mutex::new(Vec::new());
+static SITES: Lock<Vec<Weak<dyn Canceller>>> = Lock::new(Vec::new());
 
 /// The upper bits of a [`Mark`], and of the number of a task that runs at home, are the PE's slot.
 const SLOT_SHIFT: u32 = 48;
@@ -127,7 +128,7 @@ fn slot_of(mark: u64) -> u64 {
 }
 
 fn sites() -> MutexGuard<'static, Vec<Weak<dyn Canceller>>> {
-    SITES.lock().unwrap_or_else(PoisonError::into_inner)
+    SITES.lock()
 }
 
 fn site(slot: u64) -> Option<Arc<dyn Canceller>> {
@@ -137,20 +138,23 @@ fn site(slot: u64) -> Option<Arc<dyn Canceller>> {
 /// Cancelled tasks that are on this PE, or were.
 #[derive(Default)]
 pub(crate) struct Cancelled {
+    /// The PE's slot, once it is registered.
+    slot: AtomicU64,
     is_any: AtomicBool,
     /// By home and number / 64. Each bit of a word is one task, since mostly many with consecutive
     /// numbers are cancelled together.
-    words: Mutex<HashMap<(Pe, u64), u64>>,
+    words: Lock<HashMap<(Pe, u64), u64>>,
 }
 
 impl Cancelled {
-    fn words(&self) -> MutexGuard<'_, HashMap<(Pe, u64), u64>> {
-        // No user code runs under the lock.
-        self.words.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The PE's slot among those of this process.
+    #[inline]
+    pub(crate) fn slot(&self) -> u64 {
+        self.slot.load(Ordering::Relaxed)
     }
 
     pub(crate) fn insert(&self, home: Pe, futures: &[u64]) {
-        let mut words = self.words();
+        let mut words = self.words.lock();
         for future in futures {
             let (word, bit) = word_and_bit(TaskId { home, future: *future });
             *words.entry(word).or_default() |= bit;
@@ -166,7 +170,7 @@ impl Cancelled {
 
     pub(crate) fn contains(&self, task: TaskId) -> bool {
         let (word, bit) = word_and_bit(task);
-        self.is_any() && self.words().get(&word).is_some_and(|there| there & bit != 0)
+        self.is_any() && self.words.lock().get(&word).is_some_and(|there| there & bit != 0)
     }
 
     /// Whether the task was cancelled, for a thread that is about to start it. Removes the entry: a
@@ -179,7 +183,7 @@ impl Cancelled {
     #[cold]
     fn take_if_there(&self, task: TaskId) -> bool {
         let (word, bit) = word_and_bit(task);
-        let mut words = self.words();
+        let mut words = self.words.lock();
         let Entry::Occupied(mut there) = words.entry(word) else { return false };
         let was = *there.get();
         match was & !bit {
@@ -192,7 +196,7 @@ impl Cancelled {
     /// Forgets all cancelled tasks, when no task is on this PE.
     pub(crate) fn clear(&self) {
         if self.is_any.swap(false, Ordering::AcqRel) {
-            *self.words() = HashMap::new();
+            *self.words.lock() = HashMap::new();
         }
     }
 }
@@ -210,16 +214,17 @@ thread_local! {
 /// The lower bits that count the tasks of one thread.
 const COUNT_BITS: u32 = 32;
 
-/// Registers a PE of this process, and returns its slot.
-pub(crate) fn register_pe(pe: Weak<dyn Canceller>) -> u64 {
+/// Registers a PE of this process: it gets a slot.
+pub(crate) fn register_pe<P: Canceller + 'static>(pe: &Arc<P>) {
+    let weak: Weak<dyn Canceller> = Arc::<P>::downgrade(pe);
     let mut all = sites();
     let free = all.iter().position(|pe| pe.strong_count() == 0).unwrap_or(all.len());
     match all.get_mut(free) {
-        Some(slot) => *slot = pe,
-        None => all.push(pe),
+        Some(slot) => *slot = weak,
+        None => all.push(weak),
     }
     // There are never more at a time, since each has at least one thread.
-    free as u64 & SLOT_MASK
+    pe.cancelled().slot.store(free as u64 & SLOT_MASK, Ordering::Relaxed);
 }
 
 /// A new name for a task that is spawned and runs on the PE of this slot.
@@ -243,7 +248,7 @@ mod tests {
     #[derive(Default)]
     struct Noting {
         cancelled: Cancelled,
-        away: Mutex<Vec<Vec<u64>>>,
+        away: Lock<Vec<Vec<u64>>>,
     }
 
     impl Canceller for Noting {
@@ -255,7 +260,7 @@ mod tests {
         }
         fn cancel_away(&self, mut futures: Vec<u64>) {
             futures.sort_unstable();
-            self.away.lock().expect("no panic").push(futures);
+            self.away.lock().push(futures);
         }
     }
 
@@ -263,8 +268,8 @@ mod tests {
     fn two() -> [(Arc<Noting>, u64); 2] {
         [(); 2].map(|()| {
             let pe = Arc::new(Noting::default());
-            let weak: Weak<dyn Canceller> = Arc::<Noting>::downgrade(&pe);
-            let slot = register_pe(weak);
+            register_pe(&pe);
+            let slot = pe.cancelled.slot();
             (pe, slot)
         })
     }
@@ -285,10 +290,10 @@ mod tests {
         );
         assert!(cancelled.take(task(5)) && !cancelled.take(task(5)) && cancelled.contains(task(6)));
         assert!(cancelled.take(task(64)) && cancelled.take(task(6)));
-        assert_eq!(cancelled.words().len(), 0, "nothing is left");
+        assert_eq!(cancelled.words.lock().len(), 0, "nothing is left");
         cancelled.insert(Pe::new(3), &[1]);
         cancelled.clear();
-        assert!(!cancelled.contains(task(1)) && cancelled.words().is_empty());
+        assert!(!cancelled.contains(task(1)) && cancelled.words.lock().is_empty());
     }
 
     #[test]
@@ -306,12 +311,12 @@ mod tests {
             mark.cancel(None, &mut batch);
         }
         batch.send();
-        assert_eq!(*first.away.lock().expect("no panic"), [[11, 13]]);
-        assert_eq!(*second.away.lock().expect("no panic"), [[12]]);
+        assert_eq!(*first.away.lock(), [[11, 13]]);
+        assert_eq!(*second.away.lock(), [[12]]);
         assert_eq!(here.task(home), name, "it keeps its name");
         assert!(first.cancelled.contains(name) && !second.cancelled.contains(name));
         batch.send();
-        assert_eq!(first.away.lock().expect("no panic").len(), 1, "all is sent");
+        assert_eq!(first.away.lock().len(), 1, "all is sent");
         assert!(!away.note_departure(one, 15) && !unstarted.note_departure(one, 16), "unwanted");
         // Its end is no longer of interest.
         here.note_end();
@@ -339,11 +344,11 @@ mod tests {
             mark
         };
         (0..CANCELLED_AT_ONCE as u64).for_each(|n| mark(n + 1).cancel(None, &mut batch));
-        assert_eq!(first.away.lock().expect("no panic").len(), 1);
+        assert_eq!(first.away.lock().len(), 1);
         let (runnable, waiting) = async_task::spawn(pending::<()>(), |_| {});
         mark(1).cancel(Some(waiting), &mut batch);
         batch.send();
-        assert_eq!(first.away.lock().expect("no panic").len(), 2);
+        assert_eq!(first.away.lock().len(), 2);
         assert!(!runnable.run(), "it is stopped");
     }
 

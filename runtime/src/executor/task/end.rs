@@ -1,11 +1,6 @@
 //! Where the result of a task goes.
 
-use super::arrival::report_end;
-use super::portable::Portable;
-use super::site::Site;
-use crate::code::Name;
 use crate::error::TaskError;
-use crate::protocol::TaskId;
 use std::sync::Arc;
 
 /// The end of a task that may wait. If it is dropped before, the task ends with
@@ -35,19 +30,5 @@ impl<R> Drop for End<R> {
         if let Some(waiting) = self.0.take() {
             waiting.settle(Err(TaskError::ShuttingDown));
         }
-    }
-}
-
-/// What waits for a task that came from another PE: its result is reported to that.
-pub(crate) struct ReportHome<S> {
-    pub(crate) site: Arc<S>,
-    pub(crate) function: Name,
-    /// `None` for a message: no PE waits for its end.
-    pub(crate) task: Option<TaskId>,
-}
-
-impl<S: Site, R: Portable> Settle<R> for ReportHome<S> {
-    fn settle(&self, result: Result<R, TaskError>) {
-        report_end(&*self.site, (self.function)(), self.task, result);
     }
 }

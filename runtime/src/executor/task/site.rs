@@ -1,6 +1,6 @@
 //! The PE as its tasks see it: the trait [`Site`].
 
-use super::cancel::{Cancelled, new_task};
+use super::cancel::{Canceller, new_task};
 use super::guest::Guest;
 use super::origin::Origin;
 use super::travel::DelayedStart;
@@ -10,10 +10,7 @@ use std::sync::Arc;
 use ultramarine_topology::Pe;
 
 /// What a task needs of the PE on which it runs.
-pub(crate) trait Site: Send + Sync + Sized + 'static {
-    /// This PE.
-    fn me(&self) -> Pe;
-
+pub(crate) trait Site: Canceller + Sized + 'static {
     /// The PE that runs the main task.
     fn root(&self) -> Pe;
 
@@ -22,9 +19,6 @@ pub(crate) trait Site: Send + Sync + Sized + 'static {
 
     /// The longest argument or result that can travel, in bytes.
     fn value_bytes_max(&self) -> usize;
-
-    /// The cancelled tasks that this PE knows of.
-    fn cancelled(&self) -> &Cancelled;
 
     /// Whether this PE has heard that another has died.
     fn is_dead(&self, pe: Pe) -> bool;

@@ -20,8 +20,8 @@ pub(crate) trait Start<S>: Send + Sync {
     /// packed (its future has ended with the reason), or if no one waits for it.
     fn pack(self: Arc<Self>, site: &S, effort: Effort) -> Option<Packed<Waiting<S>>>;
 
-    /// Ends a task that will not be run.
-    fn call_off(&self);
+    /// Ends a task that will not be run. Nothing is to be done where no one waits for its result.
+    fn call_off(&self) {}
 
     /// The name of its function, if that is known before the start.
     fn function(&self) -> Option<Name> {

@@ -1,6 +1,5 @@
 //! The code of a task, and its function as all code sees it that moves tasks about.
 
-use super::arrival::Arrival;
 use super::body::{Begins, Body, Run};
 use super::packing::{PackError, PackLimits};
 use super::portable::Portable;
@@ -8,6 +7,7 @@ use super::site::Site;
 use crate::array::Array;
 use crate::code::{Code, Name};
 use crate::error::TaskError;
+use crate::protocol::TaskId;
 use crate::protocol::message::{Bytes, SmallBytes};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -21,6 +21,16 @@ impl<B: Copy, A> Clone for TaskCode<B, A> {
     }
 }
 impl<B: Copy, A> Copy for TaskCode<B, A> {}
+
+/// A task in bytes that is about to start: where, and whose it is.
+pub(crate) struct Arrival<S> {
+    pub(crate) site: Arc<S>,
+    /// `None` for a message, which has no result.
+    pub(crate) task: Option<TaskId>,
+    pub(crate) is_supervised: bool,
+    /// The task's argument, or a part of it, if that is an array.
+    pub(crate) array: Option<Array>,
+}
 
 /// A task's function, of which only the types of argument and result are known. So what is done
 /// with tasks is compiled once for each pair of these, not for each function. (Compiled for each, a

@@ -1,6 +1,6 @@
 //! What a PE learns from others' lists of the dead.
 
-use super::term::Addition;
+use super::term_list::Addition;
 use super::{Death, Evidence, Heading, Membership, MembershipMutant, MembershipStatus, Notice};
 use std::time::Duration;
 use ultramarine_topology::Pe;

@@ -148,15 +148,14 @@ mod living;
 mod mutant;
 mod notice;
 mod succession;
-mod term;
+mod term_list;
 #[cfg(test)]
 mod tests;
 mod votes;
 
 pub use living::Living;
 pub use mutant::MembershipMutant;
-pub use notice::{Claim, Death, Evidence, Heading, Loss, MembershipStatus, Notice};
-pub use term::Term;
+pub use notice::{Claim, Death, Evidence, Heading, Loss, MembershipStatus, Notice, Term};
 
 use accusations::{Accusation, AccusationTable};
 use announcing::Announcements;
@@ -165,7 +164,7 @@ use heralds::HeraldNews;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use succession::Succession;
-use term::TermList;
+use term_list::TermList;
 use ultramarine_topology::Pe;
 
 /// One PE's view of the membership. See the [module](self).
@@ -318,17 +317,7 @@ impl Membership {
             | MembershipStatus::Over { .. } => return,
         }
         if self.is_dead(from) {
-            if let Notice::Bulletin { of, dead, .. } = &notice
-                && dead.iter().any(|death| death.pe == self.me)
-                && !self.list.heading.outranks(*of)
-            {
-                // Each of the two is dead for the other, and need not be told so again.
-                if of.in_office {
-                    self.end(MembershipStatus::Expelled);
-                }
-                return;
-            }
-            return self.bulletin_about(from).into_iter().for_each(|notice| out(from, notice));
+            return self.handle_from_dead(from, &notice, out);
         }
         match notice {
             Notice::Known { of, dead } => self.compare(from, of, dead, out),
@@ -354,6 +343,21 @@ impl Membership {
                 self.end(MembershipStatus::Over { by: from });
             }
         }
+    }
+
+    /// Handles a notice of a PE that is dead for this one: tells it so.
+    fn handle_from_dead(&mut self, from: Pe, notice: &Notice, out: &mut dyn FnMut(Pe, Notice)) {
+        if let Notice::Bulletin { of, dead, .. } = notice
+            && dead.iter().any(|death| death.pe == self.me)
+            && !self.list.heading.outranks(*of)
+        {
+            // Each of the two is dead for the other, and need not be told so again.
+            if of.in_office {
+                self.end(MembershipStatus::Expelled);
+            }
+            return;
+        }
+        self.bulletin_about(from).into_iter().for_each(|notice| out(from, notice));
     }
 
     /// Repeats and forgets accusations, announces deaths, and asks again for votes. Returns when

@@ -1,7 +1,7 @@
-//! The messages of the membership protocol, and the status of a PE in it.
+//! The messages of the membership protocol, the terms that they are of, and the status of a PE.
 
-use super::term::Term;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use ultramarine_topology::Pe;
 
 /// A message of the membership protocol.
@@ -66,6 +66,34 @@ pub enum Notice {
     },
     /// The sender leaves because the job is over.
     Goodbye,
+}
+
+/// A judge's term of office. Terms are ordered by round; of one round, the term of the PE with the
+/// smaller number is the later one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Term {
+    /// The number of the vote that it begins with.
+    pub round: u32,
+    /// The judge, or the PE that would be.
+    pub judge: Pe,
+}
+
+impl Term {
+    /// The root's, with which each job begins.
+    pub const FIRST: Term = Term { round: 0, judge: Pe::ROOT };
+}
+
+impl Ord for Term {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let key = |term: &Term| (term.round, Reverse(term.judge));
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Term {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// What a list of the dead is.

@@ -304,18 +304,7 @@ impl Membership {
             }
             return;
         }
-        let is_before = of.term.judge < self.judge() && !is_in_office;
-        let judge = self.judge();
-        // A death that is confirmed is as good: that PE has no followers any more.
-        let is_seen = |death: &Death| death.pe == judge && death.evidence > Evidence::Silent;
-        let is_gone = dead.iter().any(is_seen);
-        // The judge itself may ask again in a later term.
-        let is_same = of.term.judge == judge;
-        let is_lost = self.has_lost(of.term.judge);
-        let may_leave = is_before || is_same || self.has_lost_judge();
-        let may_follow = is_gone || may_leave && (is_same || !self.stays_with_judge());
-        let may_follow = of.in_office || may_follow && !is_lost;
-        if may_follow || self.is_mutant(MembershipMutant::VotesAtOnce) {
+        if self.may_follow(of, dead) || self.is_mutant(MembershipMutant::VotesAtOnce) {
             return self.follow(now, list, out);
         }
         // This PE is in contact with its judge, as far as it knows. It passes the call on.
@@ -326,6 +315,20 @@ impl Membership {
         }
         let news = list.bulletin_to(0, list.len());
         list.living().children(self.me).for_each(|child| out(child, news.clone()));
+    }
+
+    /// Whether this PE may leave its judge for that of a later term, whose list has these deaths.
+    fn may_follow(&self, of: Heading, dead: &[Death]) -> bool {
+        let judge = self.judge();
+        let is_before = of.term.judge < judge && !self.list.heading.in_office;
+        // A death that is confirmed is as good: that PE has no followers any more.
+        let is_seen = |death: &Death| death.pe == judge && death.evidence > Evidence::Silent;
+        let is_gone = dead.iter().any(is_seen);
+        // The judge itself may ask again in a later term.
+        let is_same = of.term.judge == judge;
+        let may_leave = is_before || is_same || self.has_lost_judge();
+        let may_follow = is_gone || may_leave && (is_same || !self.stays_with_judge());
+        of.in_office || may_follow && !self.has_lost(of.term.judge)
     }
 
     /// Whether this is another call than the last that this PE passed on, or comes again when its

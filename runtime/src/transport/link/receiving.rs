@@ -3,11 +3,33 @@
 use super::frame::Frame;
 use super::peer::FrameOutcome;
 use super::records::Malformed;
-use super::{Deliver, LinkError, Port};
+use super::{Deliver, LinkCounters, LinkError, Port};
 use std::time::Duration;
+use ultramarine_topology::Pe;
 
 /// A peer for which nothing is due any more is looked at after this time, to let it rest.
 const REST_AFTER: Duration = Duration::from_millis(500);
+
+impl LinkCounters {
+    /// Counts what became of a frame. It is an error if the message in it is none.
+    fn count(&mut self, outcome: FrameOutcome, from: Pe, limit: usize) -> Result<(), LinkError> {
+        match outcome {
+            FrameOutcome::Good => {}
+            FrameOutcome::Duplicate => self.duplicates += 1,
+            FrameOutcome::Gap => self.gaps += 1,
+            FrameOutcome::Impossible => self.corrupt += 1,
+            FrameOutcome::Refused => self.refused += 1,
+            FrameOutcome::Malformed(Malformed::TooLong(bytes)) => {
+                self.oversized += 1;
+                return Err(LinkError::MessageTooLong { from, bytes, limit });
+            }
+            FrameOutcome::Malformed(Malformed::Nonsense) => {
+                return Err(LinkError::Malformed { from });
+            }
+        }
+        Ok(())
+    }
+}
 
 impl Port {
     pub(super) fn receive(
@@ -15,7 +37,7 @@ impl Port {
         now: Duration,
         deliver: &mut Deliver<'_>,
     ) -> Result<(), LinkError> {
-        let mut failure = None;
+        let mut failure = Ok(());
         let Port {
             me,
             lane,
@@ -49,20 +71,8 @@ impl Port {
                 deliver(from, message, array);
             });
             counters.messages_received += messages;
-            match outcome {
-                FrameOutcome::Good => {}
-                FrameOutcome::Duplicate => counters.duplicates += 1,
-                FrameOutcome::Gap => counters.gaps += 1,
-                FrameOutcome::Impossible => counters.corrupt += 1,
-                FrameOutcome::Refused => counters.refused += 1,
-                FrameOutcome::Malformed(Malformed::TooLong(bytes)) => {
-                    counters.oversized += 1;
-                    let limit = limits.message_bytes_max;
-                    failure = Some(LinkError::MessageTooLong { from, bytes, limit });
-                }
-                FrameOutcome::Malformed(Malformed::Nonsense) => {
-                    failure = Some(LinkError::Malformed { from });
-                }
+            if let Err(error) = counters.count(outcome, from, limits.message_bytes_max) {
+                failure = Err(error);
             }
             *is_streaming |=
                 frame.header.waiting > 0 || peer.outbound.backlog_bytes() > limits.frame_bytes;
@@ -78,7 +88,7 @@ impl Port {
                 peers.rest(from);
             }
         })?;
-        failure.map_or(Ok(()), Err)
+        failure
     }
 
     /// Copies the next part of an array that the first of the waiting peers has offered.

@@ -16,12 +16,13 @@ mod version;
 
 use super::error::LaneError;
 use super::lane::{Lane, Pump, Sleeper};
+use crate::lock::Lock;
 pub use calls::CommDup;
 use calls::MpiCalls;
 use mpi::topology::{Communicator, SimpleCommunicator};
 use queues::FrameQueues;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, PoisonError};
 use std::time::Duration;
 use ultramarine_topology::{Pe, Topology};
 
@@ -130,19 +131,19 @@ impl Lane for MpiLane {
 /// MPI offers nothing to sleep in: a thread that sleeps here must poll from time to time.
 #[derive(Default)]
 struct CondvarSleeper {
-    rung: Mutex<bool>,
+    rung: Lock<bool>,
     bell: Condvar,
 }
 
 impl Sleeper for CondvarSleeper {
     fn sleep(&self, at_most: Duration) {
-        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
+        let rung = self.rung.lock();
         let waited = self.bell.wait_timeout_while(rung, at_most, |rung| !*rung);
         *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
     }
 
     fn wake(&self) {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.rung.lock() = true;
         self.bell.notify_one();
     }
 

@@ -1,9 +1,10 @@
 //! The queues between the MPI lane and the thread that calls MPI.
 
+use crate::lock::Lock;
 use crate::transport::error::LaneError;
 use crossbeam_queue::{ArrayQueue, SegQueue};
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use ultramarine_topology::Pe;
 
 /// The most buffers kept for the next frames.
@@ -19,7 +20,7 @@ pub(super) struct FrameQueues {
     pub(super) unsent: AtomicUsize,
     pub(super) unsent_to: Box<[AtomicU32]>,
     pub(super) has_failed: AtomicBool,
-    pub(super) failure: Mutex<Option<LaneError>>,
+    pub(super) failure: Lock<Option<LaneError>>,
 }
 
 impl FrameQueues {
@@ -32,7 +33,7 @@ impl FrameQueues {
             unsent: AtomicUsize::new(0),
             unsent_to: (0..pes).map(|_| AtomicU32::new(0)).collect(),
             has_failed: AtomicBool::new(false),
-            failure: Mutex::new(None),
+            failure: Lock::new(None),
         }
     }
 
@@ -54,6 +55,6 @@ impl FrameQueues {
     }
 
     pub(super) fn failure(&self) -> MutexGuard<'_, Option<LaneError>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failure.lock()
     }
 }

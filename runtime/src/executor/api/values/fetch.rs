@@ -12,6 +12,7 @@ use crate::executor::task::body::{Begins, Body, Run};
 use crate::executor::task::caught::caught;
 use crate::executor::task::end::{End, Settle};
 use crate::executor::task::portable::Portable;
+use crate::executor::task::site::Site;
 use crate::executor::task::task_code::{Function, function};
 use crate::executor::task::travel::travelling;
 use crate::wire;
@@ -51,7 +52,7 @@ impl Maker {
 
 /// Waits for the value, and fetches it if it is not here.
 pub(crate) fn get_or_fetch<T: Portable + Sync>(pe: &Arc<Processor>, source: Source) -> Wait<T> {
-    let slot = pe.values.slot::<T>(source.key);
+    let slot = pe.kept.values.slot::<T>(source.key);
     if let Some(delivery) = slot.claim_delivery() {
         let (pe_of_task, slot) = (pe.clone(), slot.clone());
         let fetching = async move {
@@ -65,7 +66,7 @@ pub(crate) fn get_or_fetch<T: Portable + Sync>(pe: &Arc<Processor>, source: Sour
                 Err(error) => Err(error),
             };
             if fetched.is_err() {
-                pe_of_task.values.remove(source.key);
+                pe_of_task.kept.values.remove(source.key);
             }
             delivery.end_with(fetched);
         };
@@ -182,7 +183,7 @@ fn named<T>() -> String {
 
 /// The PE where a value was made. `None`: home does not know any more.
 async fn maker_of(cx: Context, key: Key) -> Result<Option<Pe>, TaskError> {
-    match cx.pe.values.home(key).map(|home| home.made) {
+    match cx.pe.kept.values.home(key).map(|home| home.made) {
         None => Ok(None),
         Some(None) => Ok(Some(cx.pe())),
         Some(Some(made)) => made.wait().await.map(|pe| Some(*pe)),
@@ -235,15 +236,15 @@ async fn give_value<T: Portable + Sync>(
     let Request { source, only_if_here, to } = *request;
     let lost = TaskError::ValueLost { pe: pe.me() };
     // Home does not fetch a value again after its last handle was dropped.
-    let is_over = source.key.home == pe.me() && pe.values.keeper(source.key).is_none();
+    let is_over = source.key.home == pe.me() && pe.kept.values.keeper(source.key).is_none();
     let value = if only_if_here || is_over {
-        let slot = pe.values.known::<T>(source.key).ok_or(lost.clone())?;
+        let slot = pe.kept.values.known::<T>(source.key).ok_or(lost.clone())?;
         slot.note_given(to);
         slot.now().ok_or(lost)??
     } else {
         // Noted before the value is here: home's handles may be dropped before it has reached the
         // other PE.
-        pe.values.slot::<T>(source.key).note_given(to);
+        pe.kept.values.slot::<T>(source.key).note_given(to);
         get_or_fetch::<T>(pe, source).await?
     };
     let array = match array::share(&value) {
@@ -315,10 +316,10 @@ fn keep<T: Portable + Sync>(
     result: Result<T, TaskError>,
 ) -> Result<Pe, TaskError> {
     let made = result.as_ref().map(|_| maker.me()).map_err(TaskError::clone);
-    maker.values.slot::<T>(key).settle(result.map(Arc::new));
+    maker.kept.values.slot::<T>(key).settle(result.map(Arc::new));
     if made.is_err() {
         // Home gets the error, and nothing is kept here.
-        maker.values.remove(key);
+        maker.kept.values.remove(key);
     }
     made
 }

@@ -29,13 +29,13 @@ impl Processor {
         let keeper = Arc::new(Keeper { pe: self.clone(), key });
         let weak: Weak<dyn Any + Send + Sync> = Arc::<Keeper>::downgrade(&keeper);
         let home = Home { keeper: weak, made };
-        self.values.state().homes.insert(key, home);
+        self.kept.values.add_home(key, home);
         keeper
     }
 
     /// The last handle at home was dropped: other PEs need not keep the value.
     fn on_last_handle_dropped(self: &Arc<Self>, key: Key) {
-        let home = self.values.state().homes.remove(&key);
+        let home = self.kept.values.remove_home(key);
         let made = home.and_then(|home| home.made).and_then(|made| made.now());
         if self.liveness.has_failures() {
             // A PE that was to pass this on may be dead, so all PEs are told.
@@ -59,12 +59,7 @@ impl Processor {
 
     /// Keeps a value no longer than tasks do, here and on the PEs that got it from here.
     fn weaken_below(self: &Arc<Self>, key: Key) {
-        let slot = self.values.state().slots.remove(&key);
-        let Some(slot) = slot else { return };
-        let given = slot.weaken();
-        if !slot.is_gone() {
-            self.values.state().slots.insert(key, slot);
-        }
+        let given = self.kept.values.weaken_one(key);
         given.into_iter().for_each(|pe| self.tell_weaken(pe, key));
     }
 }

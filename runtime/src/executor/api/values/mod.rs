@@ -192,7 +192,7 @@ impl<T: Portable + Sync> Remote<T> {
         let pe = self.0.site.get().map(|site| site.pe.clone());
         // The handle holds the value, too.
         drop(self);
-        let slot = pe.and_then(|pe| pe.values.known::<T>(key));
+        let slot = pe.and_then(|pe| pe.kept.values.known::<T>(key));
         slot.iter().for_each(|slot| slot.weaken_unless_awaited());
         Ok(value)
     }
@@ -271,9 +271,9 @@ impl<T: Portable + Sync> travel::ArrivedHandle for Handle<T> {
     fn attach(self: Arc<Self>, site: &Arc<dyn Any + Send + Sync>) -> Option<travel::PendingValues> {
         let pe = site.clone().downcast::<Processor>();
         let pe = &pe.unwrap_or_else(|_| unreachable!("a process has one kind of PE"));
-        let keeper = pe.values.keeper(self.source.key);
+        let keeper = pe.kept.values.keeper(self.source.key);
         let _ = self.site.set(HandleSite { pe: pe.clone(), _keeper: keeper });
-        if let Some(Ok(value)) = pe.values.known(self.source.key).and_then(|slot| slot.now()) {
+        if let Some(Ok(value)) = pe.kept.values.known(self.source.key).and_then(|slot| slot.now()) {
             let _ = self.value.set(value);
             return None;
         }
@@ -306,7 +306,7 @@ impl Context {
     /// Makes a value readable for all tasks, wherever they run. See [`Shared`].
     pub fn share<T: Portable + Sync>(&self, value: T) -> Shared<T> {
         let (key, value) = (self.new_key(), Arc::new(value));
-        self.pe.values.slot(key).settle(Ok(value.clone()));
+        self.pe.kept.values.slot(key).settle(Ok(value.clone()));
         let handle = self.pe.new_handle(key, Maker::Home, None);
         let _ = handle.value.set(value);
         Shared(handle)
@@ -358,7 +358,7 @@ impl Context {
         let task_pe = pe.clone();
         let note = async move {
             let result = making.await;
-            if let (Ok(maker), None) = (&result, task_pe.values.keeper(key)) {
+            if let (Ok(maker), None) = (&result, task_pe.kept.values.keeper(key)) {
                 // The value is not wanted any more.
                 task_pe.tell_weaken(*maker, key);
             }

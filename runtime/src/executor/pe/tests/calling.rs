@@ -113,11 +113,6 @@ fn urgent(pe: &Arc<Processor>, future: impl Future<Output = ()> + Send + 'static
     pe.resume_first(runnable);
 }
 
-/// The only worker's work is over.
-fn rests(pe: &Arc<Processor>) -> bool {
-    pe.active.load(SeqCst) == 0
-}
-
 #[test]
 fn a_nudge_wakes_the_driver_where_it_sleeps() {
     let (pe, bell) = with_bell();
@@ -125,7 +120,7 @@ fn a_nudge_wakes_the_driver_where_it_sleeps() {
     pe.0.nudge();
     assert_eq!(bell.rung(), 1);
     let next: Arc<dyn Sleeper> = Arc::<Bell>::default();
-    pe.0.set_sleeper(&next);
+    pe.0.driver.set_sleeper(&next);
     pe.0.nudge();
     assert_eq!(bell.rung(), 0, "it sleeps elsewhere");
 }
@@ -141,10 +136,14 @@ fn the_driver_is_woken_for_what_is_sent_and_for_a_turn_of_a_thread_that_is_no_wo
     }
     assert_eq!(bell.rung(), 1);
     pe.0.send_message(Pe::ROOT, Message::Failed { reason: String::new() });
-    assert_eq!((bell.rung(), pe.0.outbox.len()), (1, 1));
+    assert_eq!((bell.rung(), pe.0.turns.outbox().len()), (1, 1));
     pe.0.start_ending();
     pe.0.send_message(Pe::ROOT, Message::Failed { reason: String::new() });
-    assert_eq!((bell.rung(), pe.0.outbox.len()), (0, 1), "none waits for it while the job ends");
+    assert_eq!(
+        (bell.rung(), pe.0.turns.outbox().len()),
+        (0, 1),
+        "none waits for it while the job ends"
+    );
 }
 
 /// Once it rests, only the driver handles what arrives.
@@ -154,7 +153,7 @@ fn the_last_worker_that_rests_wakes_the_driver() {
     let blocked = Blocked::one(&pe.0);
     bell.rung();
     drop(blocked);
-    eventually("it rests", || rests(&pe.0));
+    eventually("it rests", || pe.rests());
     eventually("the driver is woken", || bell.rung() > 0);
 }
 
@@ -165,7 +164,7 @@ fn what_is_urgent_wakes_a_worker_or_else_the_driver() {
     let (pe, bell) = with_bell();
     urgent(&pe.0);
     eventually("the worker does it", || DONE.load(SeqCst) == 1);
-    eventually("it rests", || rests(&pe.0));
+    eventually("it rests", || pe.rests());
     let blocked = Blocked::one(&pe.0);
     bell.rung();
     urgent(&pe.0);
@@ -175,7 +174,7 @@ fn what_is_urgent_wakes_a_worker_or_else_the_driver() {
         pe.0.call_standby_if_late();
         DONE.load(SeqCst) == 2
     });
-    assert!(!rests(&pe.0), "the worker has not come back");
+    assert!(!pe.rests(), "the worker has not come back");
     assert!(bell.rung() > 0, "the driver looks at what the standby does");
     drop(blocked);
     eventually("it rests, and wakes the driver", || bell.rung() > 0);
@@ -215,13 +214,13 @@ fn the_main_task_is_run_by_a_worker_or_else_by_the_standby() {
     pe.0.run_main(main());
     eventually("it is run", || ON.load(SeqCst) > 0);
     assert_eq!(ON.swap(0, SeqCst), 1);
-    eventually("the worker rests", || rests(&pe.0));
+    eventually("the worker rests", || pe.rests());
     let blocked = Blocked::one(&pe.0);
     pe.0.run_main(main());
     eventually("it is run", || ON.load(SeqCst) > 0);
     assert_eq!(ON.swap(0, SeqCst), 2);
     drop(blocked);
-    eventually("the worker rests", || rests(&pe.0));
+    eventually("the worker rests", || pe.rests());
     pe.0.start_ending();
     pe.0.run_main(main());
     std::thread::sleep(A_WHILE);
@@ -231,16 +230,16 @@ fn the_main_task_is_run_by_a_worker_or_else_by_the_standby() {
 #[test]
 fn as_many_are_active_as_there_are_workers_and_none_once_they_have_gone() {
     let pe = alone(2, |_| {});
-    let active = || pe.0.active.load(SeqCst);
+    let active = || pe.0.crew.active();
     assert_eq!([(); 3].map(|()| pe.0.try_add_active()), [true, true, false]);
     assert_eq!(active(), 2);
     assert!(!pe.0.wake_worker(), "all are at work");
-    pe.0.active.store(0, SeqCst);
+    (0..2).for_each(|_| pe.0.crew.rest());
     pe.0.start_ending();
     pe.0.close();
     pe.0.wake_worker();
     assert_eq!(active(), 0, "there are none");
-    assert!(!pe.0.spawn_on_worker(|| unreachable!("there are none")));
+    assert!(!pe.0.crew.spawn(|| unreachable!("there are none")));
 }
 
 /// The driver looks now and then: the call for it may have been declined.
@@ -251,19 +250,21 @@ fn the_driver_calls_workers_for_what_waits() {
         let pe = alone(2, |_| {});
         let task = |()| _ = RUN.fetch_add(1, SeqCst);
         // Two are active as it seems, so that none is called.
-        pe.0.active.store(2, SeqCst);
+        assert_eq!([(); 2].map(|()| pe.0.try_add_active()), [true; 2]);
         let waiting = pe.context().spawn_fn(Distance::ZERO, task, ());
-        pe.0.active.store(0, SeqCst);
+        (0..2).for_each(|_| pe.0.crew.rest());
         assert!(!pe.0.queues.is_empty());
-        pe.0.was_declined.store(was_declined, SeqCst);
+        if was_declined {
+            pe.0.crew.decline();
+        }
         pe.0.wake_workers_if_needed();
         assert_eq!(end_of(waiting), Ok(()));
-        assert!(!pe.0.was_declined.load(SeqCst));
-        eventually("all rest", || pe.0.active.load(SeqCst) == 0);
-        eventually("all have answered", || pe.0.called_all.load(SeqCst) == 0);
-        assert_eq!(pe.0.called.load(SeqCst), 0);
+        assert!(!pe.0.crew.take_declined());
+        eventually("all rest", || pe.rests());
+        eventually("all have answered", || !pe.0.crew.is_calling_all());
+        assert!(!pe.0.crew.is_calling());
         pe.0.wake_workers_if_needed();
-        assert_eq!(pe.0.active.load(SeqCst), 0, "nothing waits");
+        assert!(pe.rests(), "nothing waits");
     }
     assert_eq!(RUN.load(SeqCst), 2);
 }

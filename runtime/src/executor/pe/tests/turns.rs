@@ -32,7 +32,7 @@ fn a_turn_says_that_work_has_come() {
     let cx = here.context();
     assert!(!there.0.turn().work_came, "nothing is under way");
     let task = async |_: Context, ()| _ = HEARD.fetch_add(1, SeqCst);
-    let rests = || eventually("its worker rests", || there.0.active.load(SeqCst) == 0);
+    let rests = || eventually("its worker rests", || there.rests());
     let comes_back = || {
         eventually("a result comes back", || {
             there.0.turn();
@@ -151,7 +151,7 @@ fn a_pe_whose_lane_fails_goes_on_over_the_other_or_ends() {
             assert_eq!(end_of(answer), Ok(7));
         } else {
             pes[0].0.turn();
-            assert!(matches!(pes[0].0.take_failure(), Some(JobError::Link { .. })));
+            assert!(matches!(*pes[0].0.ending.failure(), Some(JobError::Link { .. })));
             assert!(pes[0].0.is_ending());
         }
         assert_eq!(pes[0].0.is_ending(), !has_fallback);
@@ -170,6 +170,7 @@ fn a_long_array_is_copied_once_on_its_way_to_a_neighbour() {
         sum.is_ready()
     });
     assert_eq!(end_of(sum), Ok(LENGTH as usize));
-    let fetched = pes[1].0.engine().as_ref().map(|engine| engine.link_counters().bytes_fetched);
+    let fetched =
+        pes[1].0.turns.engine().as_ref().map(|engine| engine.link_counters().bytes_fetched);
     assert_eq!(fetched, Some(LENGTH * 8));
 }

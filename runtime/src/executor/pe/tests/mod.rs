@@ -4,9 +4,10 @@ mod calling;
 mod ending;
 mod turns;
 
-use super::api::context::Context;
-use super::pe::processor::{BootstrapTraffic, Job, Processor};
-use super::task::site::Site;
+use super::counts::BootstrapTraffic;
+use super::processor::{Job, Processor};
+use crate::executor::api::context::Context;
+use crate::executor::task::site::Site;
 use crate::settings::Settings;
 use crate::transport::{Lane, memory};
 use std::pin::pin;
@@ -17,7 +18,7 @@ use ultramarine_testkit::eventually;
 use ultramarine_topology::{Label, LevelKind, Pe, Place, Topology};
 
 /// A PE that nothing drives. It closes when it is dropped.
-pub(super) struct ByHand(pub(super) Arc<Processor>);
+pub(crate) struct ByHand(pub(crate) Arc<Processor>);
 
 impl Drop for ByHand {
     fn drop(&mut self) {
@@ -27,8 +28,13 @@ impl Drop for ByHand {
 }
 
 impl ByHand {
-    pub(super) fn context(&self) -> Context {
+    pub(crate) fn context(&self) -> Context {
         Context::of(&self.0, self.0.own_origin())
+    }
+
+    /// Whether no worker is active.
+    pub(crate) fn rests(&self) -> bool {
+        self.0.crew.active() == 0
     }
 }
 
@@ -46,12 +52,12 @@ fn jobs(pes: u32, threads: usize) -> impl Iterator<Item = Job> {
     })
 }
 
-pub(super) fn start(job: Job) -> ByHand {
+fn start(job: Job) -> ByHand {
     ByHand(Processor::start(job, None).expect("there are threads"))
 }
 
 /// A PE that is alone.
-pub(super) fn alone(threads: usize, set: impl FnOnce(&mut Settings)) -> ByHand {
+pub(crate) fn alone(threads: usize, set: impl FnOnce(&mut Settings)) -> ByHand {
     let mut job = jobs(1, threads).next().expect("there is one");
     set(&mut job.settings);
     start(job)
@@ -63,7 +69,7 @@ fn two(threads: usize) -> [ByHand; 2] {
 }
 
 /// The end of a future, which workers bring about.
-pub(super) fn end_of<T>(future: impl Future<Output = T>) -> T {
+fn end_of<T>(future: impl Future<Output = T>) -> T {
     let (mut future, mut ended) = (pin!(future), None);
     eventually("it ends", || {
         match future.as_mut().poll(&mut std::task::Context::from_waker(Waker::noop())) {

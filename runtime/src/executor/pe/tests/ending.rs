@@ -20,7 +20,7 @@ fn all_futures_end_when_a_pe_closes() {
     let there = || cx.spawn_at(Pe::new(1), async |_, ()| (), ());
     let away = there();
     root.0.turn();
-    assert_eq!(root.0.away.load(SeqCst), 1);
+    assert_eq!(root.0.away(), 1);
     let (waits_to_leave, asks) = (there(), cx.ask(Pe::new(1), async |_, ()| (), ()));
     root.0.start_ending();
     let placed = cx.spawn_at(Pe::ROOT, async |_, ()| (), ());
@@ -29,8 +29,8 @@ fn all_futures_end_when_a_pe_closes() {
     for future in [away, waits_to_leave, asks, placed].into_iter().chain(afterwards) {
         assert_eq!(now(future), Some(Err(TaskError::ShuttingDown)));
     }
-    assert!(root.0.is_closed() && root.0.outbox.is_empty());
-    assert!(!root.0.with_workers(|_| ()), "its workers have gone");
+    assert!(root.0.is_closed() && root.0.turns.outbox().is_empty());
+    assert!(!root.0.crew.with_pool(|_| ()), "its workers have gone");
 }
 
 /// It may have been stuck while another has taken over, and brings the PE to its end.
@@ -58,9 +58,9 @@ fn a_task_is_not_wanted_for_any_of_three_reasons() {
     let (task, home) = (TaskId { home: Pe::new(1), future: 7 }, Pe::new(1));
     let cx = Context::of(&pe.0, Origin { task, home, is_supervised: false });
     assert!(!cx.is_cancelled() && !pe.context().is_cancelled());
-    pe.0.cancelled.insert(home, &[7]);
+    pe.0.guests.cancel(home, &[7]);
     assert!(cx.is_cancelled() && !pe.context().is_cancelled());
-    pe.0.cancelled.clear();
+    pe.0.guests.tidy();
     assert!(!cx.is_cancelled());
     pe.0.liveness.note(FailureEvent::Dead(vec![home]));
     assert!(cx.is_cancelled() && !pe.context().is_cancelled());
@@ -85,7 +85,7 @@ fn what_was_cancelled_is_forgotten_when_it_ends() {
     computing.abort();
     eventually("it is noticed", || IS_NOTICED.load(SeqCst));
     let name = name().expect("it has begun");
-    eventually("it is forgotten", || !pe.0.cancelled.contains(name));
+    eventually("it is forgotten", || !pe.0.guests.cancelled().contains(name));
     assert_eq!(end_of(computing), Err(TaskError::Cancelled));
 }
 
@@ -119,7 +119,7 @@ fn what_can_go_on_while_the_job_ends_does_not() {
         eventually("it waits", || STEPS.load(SeqCst) == 1);
         other.wake();
         eventually("it goes on", || STEPS.load(SeqCst) == 2);
-        eventually("the workers rest", || pe.0.active.load(SeqCst) == 0);
+        eventually("the workers rest", || pe.rests());
         pe.0.start_ending();
         if is_closed {
             pe.0.close();

@@ -1,39 +1,9 @@
-//! Terms of office, and the list of a term's judge.
+//! The list of the dead that the judge of a term keeps.
 
 use super::living::Living;
-use super::notice::{Death, Evidence, Heading, Notice};
-use serde::{Deserialize, Serialize};
-use std::cmp::Reverse;
+use super::notice::{Death, Evidence, Heading, Notice, Term};
 use std::collections::BTreeSet;
 use ultramarine_topology::Pe;
-
-/// A judge's term of office. Terms are ordered by round; of one round, the term of the PE with the
-/// smaller number is the later one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Term {
-    /// The number of the vote that it begins with.
-    pub round: u32,
-    /// The judge, or the PE that would be.
-    pub judge: Pe,
-}
-
-impl Term {
-    /// The root's, with which each job begins.
-    pub const FIRST: Term = Term { round: 0, judge: Pe::ROOT };
-}
-
-impl Ord for Term {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let key = |term: &Term| (term.round, Reverse(term.judge));
-        key(self).cmp(&key(other))
-    }
-}
-
-impl PartialOrd for Term {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
 
 /// A beginning of the list of the dead that the judge of a term keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -1,0 +1,132 @@
+//! Turns at the engine, taken by any thread that finds it free.
+
+use super::processor::Processor;
+use super::settle;
+use super::worker::caller;
+use crate::array::Array;
+use crate::executor::engine::host::Results;
+use crate::executor::engine::turn::{Engine, Turn};
+use crate::executor::task::start::Effort;
+use crate::forked::end_if_forked;
+use crate::protocol::Need;
+use std::sync::{Arc, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// A worker without work takes a turn after this time even if nothing has happened.
+const IDLE_TURN_EVERY: Duration = Duration::from_micros(20);
+
+/// A turn in which nothing happened.
+pub(crate) struct QuietTurn {
+    need: Need,
+    /// When the next turn is due, whatever happens.
+    until: Instant,
+}
+
+impl Processor {
+    /// Takes a turn at the engine if no other thread is at it. Returns whether something happened.
+    pub(crate) fn try_turn(self: &Arc<Self>) -> bool {
+        let moved = self.pump();
+        moved | self.turn_if_free().is_some_and(|turn| turn.something_happened)
+    }
+
+    /// The same for a worker that has nothing to do and takes one turn after the other. It leaves
+    /// out those that would find nothing: so it sees sooner what arrives. What waits to be sent
+    /// comes before what has arrived. (`quiet` is what the last call has left; the clock says
+    /// `now`.)
+    pub(crate) fn try_idle_turn(
+        self: &Arc<Self>,
+        quiet: &mut Option<QuietTurn>,
+        now: Instant,
+    ) -> bool {
+        let is_first_to_send = !self.turns.outbox().is_empty();
+        let moved = !is_first_to_send && self.pump();
+        if !is_first_to_send
+            && !moved
+            && quiet.as_ref().is_some_and(|quiet| self.is_still_quiet(quiet, now))
+        {
+            return false;
+        }
+        let need = self.need();
+        let turn = self.turn_if_free();
+        if is_first_to_send && turn.as_ref().is_none_or(|turn| turn.frames_sent == 0) {
+            self.pump();
+        }
+        let something_happened =
+            moved | turn.as_ref().is_some_and(|turn| turn.something_happened | turn.work_came);
+        *quiet = turn.filter(|_| !something_happened).map(|turn| {
+            let until = now + IDLE_TURN_EVERY;
+            QuietTurn { need, until: turn.due.map_or(until, |due| until.min(self.turns.at(due))) }
+        });
+        something_happened
+    }
+
+    /// Whether a turn would find nothing new after this one.
+    fn is_still_quiet(&self, quiet: &QuietTurn, now: Instant) -> bool {
+        now < quiet.until
+            && self.turns.mpi_gate.is_quiet()
+            && !self.liveness.has_events()
+            && self.need() == quiet.need
+    }
+
+    /// Takes a turn at the engine if it is free.
+    fn turn_if_free(self: &Arc<Self>) -> Option<Turn> {
+        let engine = self.turns.try_engine()?;
+        let (turn, results, _discarded) = self.turn_at(engine, Effort::Brief);
+        self.settle_all(results);
+        Some(turn)
+    }
+
+    /// Takes a turn at the engine if it is free, amid a task that will go on: no user code is run.
+    /// Results that arrive are left to the next turn.
+    pub(crate) fn try_turn_amid_task(self: &Arc<Self>) {
+        self.pump();
+        let Some(engine) = self.turns.try_engine() else { return };
+        let (_, results, _discarded) = self.turn_at(engine, Effort::None);
+        self.settle_later(results);
+    }
+
+    /// Takes a turn at the engine, as soon as it is free.
+    pub(crate) fn turn(self: &Arc<Self>) -> Turn {
+        self.pump();
+        let (turn, results, _discarded) = self.turn_at(self.turns.engine(), Effort::Brief);
+        self.settle_all(results);
+        turn
+    }
+
+    /// Makes the lane's MPI calls, if it has any and no other thread is at it.
+    fn pump(&self) -> bool {
+        end_if_forked();
+        self.turns.mpi_gate.pass(|| caller(self))
+    }
+
+    /// Returns what the turn did, the results that arrived, and arrays that only have to be
+    /// dropped, after the results.
+    fn turn_at(
+        self: &Arc<Self>,
+        mut guard: MutexGuard<'_, Option<Engine<Processor>>>,
+        effort: Effort,
+    ) -> (Turn, Results, Vec<Array>) {
+        end_if_forked();
+        let Some(engine) = &mut *guard else { return Default::default() };
+        let need = self.need();
+        self.turns.mpi_gate.clear_moved();
+        let now = self.turns.now();
+        let turn = engine.turn(self, now, need, effort).unwrap_or_else(|error| {
+            engine.give_up(self, &error, now);
+            self.fail(error);
+            Turn::default()
+        });
+        let results = engine.take_results(settle::spare_list());
+        let discarded = engine.take_discarded();
+        drop(guard);
+        if turn.frames_sent > 0 {
+            self.pump();
+        }
+        (turn, results, discarded)
+    }
+
+    /// How much this PE needs work.
+    fn need(&self) -> Need {
+        self.crew.need(self.turns.mpi_gate.lost_busy_workers())
+    }
+}
