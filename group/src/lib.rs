@@ -13,9 +13,9 @@
 //! | What becomes of a part? | `life` |
 //! | What do PEs tell each other, and what does each do then? | `protocol` |
 //! | How is that done in a job? | `host` |
+//! | How is it done in tests, simulations and model checkers? | `plain` |
 //!
-//! All but `host` knows no executor: no threads, no locks, no messages of the runtime. It runs under
-//! a model checker, in simulations and in jobs.
+//! All but `host` knows no executor: no threads, no locks, no messages of the runtime.
 //!
 //! A group must never know what its parts are for.
 #![forbid(unsafe_code)]
@@ -23,11 +23,16 @@
 pub mod host;
 pub mod life;
 pub mod name;
+pub mod plain;
 pub mod protocol;
 pub mod table;
 
 pub use host::{Groups, Hosted, Invite, Member, Opened};
 pub use life::{Life, Part};
 pub use name::{GroupId, Name, Opening};
+pub use plain::{Action, Plain, PlainGroups};
 pub use protocol::{Notice, Site};
 pub use table::Table;
+
+#[cfg(test)]
+mod tests;

@@ -106,8 +106,10 @@ pub trait Site<P: Part> {
 
     /// A program on this PE needs its group no more.
     fn leave(&self, name: Name) {
-        let last = self.with_table(|table| table.leave(name));
-        last.into_iter().for_each(|id| self.tell(None, id, Notice::Closed));
+        let Some(id) = self.with_table(|table| table.leave(name)) else { return };
+        // At once: of a death before the notice has come here the others would not be told again.
+        self.close(id);
+        self.tell(None, id, Notice::Closed);
     }
 
     /// This PE is invited.

@@ -1,0 +1,307 @@
+//! Groups in random schedules: messages in any order, deaths, stopped PEs, roots that change.
+
+use crate::life::Part;
+use crate::name::GroupId;
+use crate::plain::{Action, Plain, PlainGroups};
+use crate::protocol::{Notice, Site};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use ultramarine_testkit::world::{Actor, Outgoing, World};
+use ultramarine_topology::Pe;
+
+/// Each part tells those that ask for it its PE's number. Those who wants them all asks them all.
+#[derive(Debug)]
+struct Roll {
+    me: Pe,
+    pes: u32,
+    wants_all: bool,
+    dead: BTreeSet<Pe>,
+    said: BTreeMap<Pe, u32>,
+    sending: Vec<(Pe, Word)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Word {
+    Ask,
+    Say(u32),
+}
+
+impl Roll {
+    fn ask_all(&mut self) {
+        if self.wants_all {
+            let missing = (0..self.pes).map(Pe::new).filter(|pe| !self.said.contains_key(pe));
+            self.sending.extend(missing.map(|pe| (pe, Word::Ask)));
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        let is_there = |pe| self.said.contains_key(&pe) || self.dead.contains(&pe);
+        (0..self.pes).map(Pe::new).all(is_there)
+    }
+}
+
+/// The number of PEs, and one that cannot make its part.
+type Invitation = (u32, Option<Pe>);
+
+impl Part for Roll {
+    type Invitation = Invitation;
+    type Message = Word;
+    type Effects = Vec<(Pe, Word)>;
+    type Error = Pe;
+
+    fn begin(&mut self) {
+        self.ask_all();
+    }
+
+    fn receive(&mut self, from: Pe, message: Word, _: bool) {
+        match message {
+            Word::Ask => self.sending.push((from, Word::Say(self.me.number()))),
+            Word::Say(number) => _ = self.said.insert(from, number),
+        }
+    }
+
+    fn died(&mut self, dead: Pe) {
+        self.dead.insert(dead);
+    }
+
+    fn renew(&mut self) {
+        self.ask_all();
+    }
+
+    fn take_effects(&mut self) -> Vec<(Pe, Word)> {
+        std::mem::take(&mut self.sending)
+    }
+}
+
+impl Plain for Roll {
+    fn make(me: Pe, _: GroupId, (pes, unable): &Invitation) -> Result<Self, Pe> {
+        let (dead, said, sending) = Default::default();
+        let part = Roll { me, pes: *pes, wants_all: false, dead, said, sending };
+        if *unable == Some(me) { Err(me) } else { Ok(part) }
+    }
+}
+
+/// A PE whose program opens one group, and closes it when its part is complete or has failed.
+struct Program {
+    groups: PlainGroups<Roll>,
+    open: Option<(GroupId, usize)>,
+    ended: Option<Result<(), Pe>>,
+}
+
+#[derive(Clone, Debug)]
+enum Message {
+    Invite(GroupId, Invitation),
+    Notice(GroupId, Notice<Pe>),
+    Word(GroupId, Word),
+}
+
+const DIGEST: u128 = 7;
+
+impl Program {
+    fn new(me: Pe) -> Self {
+        Program { groups: PlainGroups::new(me), open: None, ended: None }
+    }
+
+    fn open(&mut self, is_owned: bool, attempt: u32, invitation: Invitation) {
+        let (id, cell) = self.groups.open(DIGEST, is_owned, attempt);
+        let (me, pes) = (self.groups.me(), invitation.0);
+        let mut part = Roll::make(me, id, &(pes, None)).expect("it can be made");
+        part.wants_all = true;
+        self.groups.start(&cell, id, invitation, part).expect("it can be sent");
+        // If this PE had a part already.
+        let wanted = self.groups.with_life(&cell, |life| {
+            life.act(|_, part| {
+                part.wants_all = true;
+                part.ask_all();
+            })
+        });
+        self.groups.carry_out_some(&cell, wanted);
+        self.open = Some((id, cell));
+    }
+
+    fn post(&mut self, out: &mut Outgoing<Message>) {
+        let mut send = |to: Option<Pe>, message| match to {
+            Some(to) => out.send(to, message),
+            None => out.send_all(message),
+        };
+        loop {
+            for action in self.groups.take_actions() {
+                match action {
+                    Action::Own(id, words) => words
+                        .into_iter()
+                        .for_each(|(to, word)| send(Some(to), Message::Word(id, word))),
+                    Action::Invite(to, id, invitation) => send(to, Message::Invite(id, invitation)),
+                    Action::Tell(to, id, notice) => send(to, Message::Notice(id, notice)),
+                }
+            }
+            let Some((id, cell)) = self.open.filter(|_| self.ended.is_none()) else { return };
+            self.ended = self.groups.with_life(&cell, |life| {
+                let failure = life.failure_of(id).copied();
+                let is_complete = life.with(|_, part| part.is_complete()).unwrap_or_default();
+                failure.map(Err).or(is_complete.then_some(Ok(())))
+            });
+            match self.ended {
+                Some(_) => self.groups.leave(id.name),
+                None => return,
+            }
+        }
+    }
+}
+
+impl Actor for Program {
+    type Message = Message;
+
+    fn receive(&mut self, from: Pe, message: Message, out: &mut Outgoing<Message>) {
+        match message {
+            Message::Invite(id, invitation) => self.groups.accept(id, invitation),
+            Message::Notice(id, notice) => self.groups.hear(id, from, notice),
+            Message::Word(id, word) => self.groups.receive(id, from, [word]),
+        }
+        self.post(out);
+    }
+
+    fn died(&mut self, dead: Pe, root: Pe, out: &mut Outgoing<Message>) {
+        self.groups.note_death(dead, root);
+        self.post(out);
+    }
+}
+
+fn world(pes: u32) -> World<Program> {
+    World::new((0..pes).map(Pe::new).map(Program::new))
+}
+
+fn open(world: &mut World<Program>, by: Pe, is_owned: bool, attempt: u32, invitation: Invitation) {
+    world.act(by, |program, out| {
+        program.open(is_owned, attempt, invitation);
+        program.post(out);
+    });
+}
+
+fn ended(world: &World<Program>, pe: Pe) -> Option<Result<(), Pe>> {
+    world.actor(pe)?.ended
+}
+
+/// What the PEs that live still keep of groups.
+fn kept(world: &World<Program>) -> Vec<(Pe, usize)> {
+    let known = |pe| (pe, world.actor(pe).map_or(0, |program| program.groups.known()));
+    world.living().map(known).filter(|(_, known)| *known > 0).collect()
+}
+
+const STEPS_MAX: usize = 20_000;
+
+/// A PE that dies, after this number of steps, and how much of what it has sent arrives.
+type Death = (u32, usize, usize);
+
+/// Lets things come until nothing is left, with these deaths.
+fn run(world: &mut World<Program>, choices: &[usize], deaths: &[Death]) {
+    let mut choices = choices.iter().cycle();
+    let last = deaths.iter().map(|(_, at, _)| *at).max().unwrap_or(0);
+    for at in 0..STEPS_MAX {
+        for (pe, _, keeps) in deaths.iter().filter(|(_, when, _)| *when == at) {
+            world.kill(Pe::new(*pe), |sent| keeps % (sent + 1));
+        }
+        if !world.step(*choices.next().expect("there are choices")) && at > last {
+            return;
+        }
+    }
+    panic!("it does not end");
+}
+
+fn choices() -> impl Strategy<Value = Vec<usize>> {
+    prop::collection::vec(0..1000_usize, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// In any order, whatever others die: the group is complete as long as the PE lives that has
+    /// opened it, and in the end no PE keeps anything of it.
+    #[test]
+    fn a_group_is_complete_and_then_closed_whatever_dies(
+        pes in 1..9_u32,
+        is_owned: bool,
+        choices in choices(),
+        deaths in prop::collection::vec((1..9_u32, 0..60_usize, 0..5_usize), 0..5),
+    ) {
+        let mut world = world(pes);
+        open(&mut world, Pe::ROOT, is_owned, 1, (pes, None));
+        run(&mut world, &choices, &deaths);
+        prop_assert_eq!(ended(&world, Pe::ROOT), Some(Ok(())));
+        prop_assert_eq!(kept(&world), []);
+    }
+
+    /// The next root opens it again, and the end of the former group does not disturb it.
+    #[test]
+    fn the_next_root_joins_it(
+        pes in 2..7_u32,
+        choices in choices(),
+        death in (0..40_usize, 0..5_usize),
+        other in (1..7_u32, 0..60_usize, 0..5_usize),
+        when in 0..60_usize,
+    ) {
+        let mut world = world(pes);
+        open(&mut world, Pe::ROOT, false, 1, (pes, None));
+        run(&mut world, &choices, &[(0, death.0, death.1)]);
+        let root = world.root();
+        prop_assert!(root != Pe::ROOT);
+        open(&mut world, root, false, 2, (pes, None));
+        let other = (other.0, when + other.1, other.2);
+        run(&mut world, &choices, &[other].map(|(pe, at, keeps)| {
+            (if pe == root.number() { pes } else { pe }, at, keeps)
+        }));
+        prop_assert_eq!(ended(&world, root), Some(Ok(())));
+        prop_assert_eq!(kept(&world), []);
+    }
+
+    /// What is owned ends with its owner.
+    #[test]
+    fn an_owned_group_is_closed_when_its_owner_dies(
+        pes in 2..7_u32,
+        choices in choices(),
+        at in 0..40_usize,
+        keeps in 0..5_usize,
+    ) {
+        let mut world = world(pes);
+        open(&mut world, Pe::new(1), true, 1, (pes, None));
+        run(&mut world, &choices, &[(1, at, keeps)]);
+        prop_assert_eq!(kept(&world), []);
+    }
+
+    /// A PE that cannot make its part: the group fails, unless that PE dies.
+    #[test]
+    fn a_part_that_cannot_be_made_fails_the_group(
+        pes in 2..7_u32,
+        unable in 1..7_u32,
+        choices in choices(),
+        deaths in prop::collection::vec((1..7_u32, 0..60_usize, 0..5_usize), 0..2),
+    ) {
+        let mut world = world(pes);
+        open(&mut world, Pe::ROOT, false, 1, (pes, Some(Pe::new(unable))));
+        run(&mut world, &choices, &deaths);
+        let is_dead = unable >= pes || world.actor(Pe::new(unable)).is_none();
+        match ended(&world, Pe::ROOT) {
+            Some(Err(failed)) => prop_assert_eq!(failed, Pe::new(unable)),
+            ended => prop_assert!(is_dead && ended == Some(Ok(())), "{:?}", ended),
+        }
+        prop_assert_eq!(kept(&world), []);
+    }
+}
+
+/// A stopped PE hears of the group when all is over.
+#[test]
+fn what_comes_after_the_end_is_dropped() {
+    let mut world = world(3);
+    open(&mut world, Pe::ROOT, false, 1, (3, None));
+    world.stop(Pe::new(1));
+    world.settle(&[0], STEPS_MAX);
+    assert_eq!(ended(&world, Pe::ROOT), None, "it waits for PE 1");
+    world.act(Pe::ROOT, |program, out| {
+        let (id, _) = program.open.take().expect("it is open");
+        program.groups.leave(id.name);
+        program.post(out);
+    });
+    world.settle(&[0], STEPS_MAX);
+    world.resume(Pe::new(1));
+    world.settle(&[0], STEPS_MAX);
+    assert_eq!(kept(&world), []);
+}
