@@ -35,7 +35,7 @@ pub trait Part: Sized {
 
     /// The group was opened again, by the next root or by another program on its PE. What this part
     /// has asked other parts for may be lost, and is to be asked for again.
-    fn renew(&mut self);
+    fn renew(&mut self, opening: Opening);
 
     /// What is to be done now.
     fn take_effects(&mut self) -> Self::Effects;
@@ -113,7 +113,7 @@ impl<P: Part> Life<P> {
         match &mut self.stage {
             Stage::Open(open) if open.id.opening < id.opening => {
                 open.id = id;
-                open.part.renew();
+                open.part.renew(id.opening);
                 open.wanted()
             }
             Stage::Over if self.failure.as_ref().is_some_and(|(last, _)| *last < id.opening) => {

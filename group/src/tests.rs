@@ -1,7 +1,7 @@
 //! Groups in random schedules: messages in any order, deaths, stopped PEs, roots that change.
 
 use crate::life::Part;
-use crate::name::GroupId;
+use crate::name::{GroupId, Opening};
 use crate::plain::{Action, Plain, PlainGroups};
 use crate::protocol::{Notice, Site};
 use proptest::prelude::*;
@@ -9,75 +9,73 @@ use std::collections::{BTreeMap, BTreeSet};
 use ultramarine_testkit::world::{Actor, Outgoing, World};
 use ultramarine_topology::Pe;
 
-/// Each part tells those that ask for it its PE's number. Those who wants them all asks them all.
+/// Each part says its PE's number to the PE that has opened the group, or to all.
 #[derive(Debug)]
 struct Roll {
     me: Pe,
-    pes: u32,
-    wants_all: bool,
+    opener: Pe,
+    invitation: Invitation,
     dead: BTreeSet<Pe>,
     said: BTreeMap<Pe, u32>,
-    sending: Vec<(Pe, Word)>,
+    sending: Vec<(Pe, u32)>,
 }
 
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Word {
-    Ask,
-    Say(u32),
+#[derive(Clone, Copy, Debug)]
+struct Invitation {
+    pes: u32,
+    tells_all: bool,
+    /// A PE that cannot make its part.
+    unable: Option<Pe>,
 }
 
 impl Roll {
-    fn ask_all(&mut self) {
-        if self.wants_all {
-            let missing = (0..self.pes).map(Pe::new).filter(|pe| !self.said.contains_key(pe));
-            self.sending.extend(missing.map(|pe| (pe, Word::Ask)));
-        }
+    fn say(&mut self) {
+        let (number, pes, opener) = (self.me.number(), self.invitation.pes, self.opener);
+        let hear = |pe: &Pe| self.invitation.tells_all || *pe == opener;
+        self.sending.extend((0..pes).map(Pe::new).filter(hear).map(|pe| (pe, number)));
     }
 
     fn is_complete(&self) -> bool {
         let is_there = |pe| self.said.contains_key(&pe) || self.dead.contains(&pe);
-        (0..self.pes).map(Pe::new).all(is_there)
+        (0..self.invitation.pes).map(Pe::new).all(is_there)
     }
 }
 
-/// The number of PEs, and one that cannot make its part.
-type Invitation = (u32, Option<Pe>);
-
 impl Part for Roll {
     type Invitation = Invitation;
-    type Message = Word;
-    type Effects = Vec<(Pe, Word)>;
+    type Message = u32;
+    type Effects = Vec<(Pe, u32)>;
     type Error = Pe;
 
     fn begin(&mut self) {
-        self.ask_all();
+        self.say();
     }
 
-    fn receive(&mut self, from: Pe, message: Word, _: bool) {
-        match message {
-            Word::Ask => self.sending.push((from, Word::Say(self.me.number()))),
-            Word::Say(number) => _ = self.said.insert(from, number),
-        }
+    fn receive(&mut self, from: Pe, number: u32, _: bool) {
+        assert_eq!(from.number(), number);
+        self.said.insert(from, number);
     }
 
     fn died(&mut self, dead: Pe) {
         self.dead.insert(dead);
     }
 
-    fn renew(&mut self) {
-        self.ask_all();
+    fn renew(&mut self, opening: Opening) {
+        self.opener = opening.by;
+        self.say();
     }
 
-    fn take_effects(&mut self) -> Vec<(Pe, Word)> {
+    fn take_effects(&mut self) -> Vec<(Pe, u32)> {
         std::mem::take(&mut self.sending)
     }
 }
 
 impl Plain for Roll {
-    fn make(me: Pe, _: GroupId, (pes, unable): &Invitation) -> Result<Self, Pe> {
+    fn make(me: Pe, id: GroupId, invitation: &Invitation) -> Result<Self, Pe> {
         let (dead, said, sending) = Default::default();
-        let part = Roll { me, pes: *pes, wants_all: false, dead, said, sending };
-        if *unable == Some(me) { Err(me) } else { Ok(part) }
+        let (opener, invitation) = (id.opening.by, *invitation);
+        let part = Roll { me, opener, invitation, dead, said, sending };
+        if invitation.unable == Some(me) { Err(me) } else { Ok(part) }
     }
 }
 
@@ -92,7 +90,7 @@ struct Program {
 enum Message {
     Invite(GroupId, Invitation),
     Notice(GroupId, Notice<Pe>),
-    Word(GroupId, Word),
+    Number(GroupId, u32),
 }
 
 const DIGEST: u128 = 7;
@@ -104,18 +102,8 @@ impl Program {
 
     fn open(&mut self, is_owned: bool, attempt: u32, invitation: Invitation) {
         let (id, cell) = self.groups.open(DIGEST, is_owned, attempt);
-        let (me, pes) = (self.groups.me(), invitation.0);
-        let mut part = Roll::make(me, id, &(pes, None)).expect("it can be made");
-        part.wants_all = true;
+        let part = Roll::make(self.groups.me(), id, &invitation).expect("it can be made");
         self.groups.start(&cell, id, invitation, part).expect("it can be sent");
-        // If this PE had a part already.
-        let wanted = self.groups.with_life(&cell, |life| {
-            life.act(|_, part| {
-                part.wants_all = true;
-                part.ask_all();
-            })
-        });
-        self.groups.carry_out_some(&cell, wanted);
         self.open = Some((id, cell));
     }
 
@@ -127,9 +115,9 @@ impl Program {
         loop {
             for action in self.groups.take_actions() {
                 match action {
-                    Action::Own(id, words) => words
+                    Action::Own(id, numbers) => numbers
                         .into_iter()
-                        .for_each(|(to, word)| send(Some(to), Message::Word(id, word))),
+                        .for_each(|(to, number)| send(Some(to), Message::Number(id, number))),
                     Action::Invite(to, id, invitation) => send(to, Message::Invite(id, invitation)),
                     Action::Tell(to, id, notice) => send(to, Message::Notice(id, notice)),
                 }
@@ -155,7 +143,7 @@ impl Actor for Program {
         match message {
             Message::Invite(id, invitation) => self.groups.accept(id, invitation),
             Message::Notice(id, notice) => self.groups.hear(id, from, notice),
-            Message::Word(id, word) => self.groups.receive(id, from, [word]),
+            Message::Number(id, number) => self.groups.receive(id, from, [number]),
         }
         self.post(out);
     }
@@ -207,6 +195,10 @@ fn run(world: &mut World<Program>, choices: &[usize], deaths: &[Death]) {
     panic!("it does not end");
 }
 
+fn inviting(pes: u32, tells_all: bool) -> Invitation {
+    Invitation { pes, tells_all, unable: None }
+}
+
 fn choices() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(0..1000_usize, 1..60)
 }
@@ -220,11 +212,12 @@ proptest! {
     fn a_group_is_complete_and_then_closed_whatever_dies(
         pes in 1..9_u32,
         is_owned: bool,
+        tells_all: bool,
         choices in choices(),
         deaths in prop::collection::vec((1..9_u32, 0..60_usize, 0..5_usize), 0..5),
     ) {
         let mut world = world(pes);
-        open(&mut world, Pe::ROOT, is_owned, 1, (pes, None));
+        open(&mut world, Pe::ROOT, is_owned, 1, inviting(pes, tells_all));
         run(&mut world, &choices, &deaths);
         prop_assert_eq!(ended(&world, Pe::ROOT), Some(Ok(())));
         prop_assert_eq!(kept(&world), []);
@@ -234,17 +227,18 @@ proptest! {
     #[test]
     fn the_next_root_joins_it(
         pes in 2..7_u32,
+        tells_all: bool,
         choices in choices(),
         death in (0..40_usize, 0..5_usize),
         other in (1..7_u32, 0..60_usize, 0..5_usize),
         when in 0..60_usize,
     ) {
         let mut world = world(pes);
-        open(&mut world, Pe::ROOT, false, 1, (pes, None));
+        open(&mut world, Pe::ROOT, false, 1, inviting(pes, tells_all));
         run(&mut world, &choices, &[(0, death.0, death.1)]);
         let root = world.root();
         prop_assert!(root != Pe::ROOT);
-        open(&mut world, root, false, 2, (pes, None));
+        open(&mut world, root, false, 2, inviting(pes, tells_all));
         let other = (other.0, when + other.1, other.2);
         run(&mut world, &choices, &[other].map(|(pe, at, keeps)| {
             (if pe == root.number() { pes } else { pe }, at, keeps)
@@ -253,16 +247,39 @@ proptest! {
         prop_assert_eq!(kept(&world), []);
     }
 
+    /// Where the root has died, and no other has opened the group again: if any PE has been invited,
+    /// its part tells all others something, and they ask it.
+    #[test]
+    fn what_goes_on_without_a_root_reaches_all(
+        pes in 2..7_u32,
+        choices in choices(),
+        death in (0..20_usize, 0..5_usize),
+    ) {
+        let mut world = world(pes);
+        open(&mut world, Pe::ROOT, false, 1, inviting(pes, true));
+        run(&mut world, &choices, &[(0, death.0, death.1)]);
+        let begun = world.living().filter_map(|pe| {
+            let groups = &world.actor(pe)?.groups;
+            let cells = groups.with_table(|table| table.all());
+            let begun = |(_, _, cell)| groups.with_life(&cell, |life| life.has_begun());
+            cells.into_iter().map(begun).next()
+        });
+        let begun: Vec<bool> = begun.collect();
+        let has_any_begun = begun.contains(&true);
+        prop_assert!(begun.iter().all(|has_begun| *has_begun == has_any_begun), "{:?}", begun);
+    }
+
     /// What is owned ends with its owner.
     #[test]
     fn an_owned_group_is_closed_when_its_owner_dies(
         pes in 2..7_u32,
+        tells_all: bool,
         choices in choices(),
         at in 0..40_usize,
         keeps in 0..5_usize,
     ) {
         let mut world = world(pes);
-        open(&mut world, Pe::new(1), true, 1, (pes, None));
+        open(&mut world, Pe::new(1), true, 1, inviting(pes, tells_all));
         run(&mut world, &choices, &[(1, at, keeps)]);
         prop_assert_eq!(kept(&world), []);
     }
@@ -272,11 +289,13 @@ proptest! {
     fn a_part_that_cannot_be_made_fails_the_group(
         pes in 2..7_u32,
         unable in 1..7_u32,
+        tells_all: bool,
         choices in choices(),
         deaths in prop::collection::vec((1..7_u32, 0..60_usize, 0..5_usize), 0..2),
     ) {
         let mut world = world(pes);
-        open(&mut world, Pe::ROOT, false, 1, (pes, Some(Pe::new(unable))));
+        let invitation = Invitation { unable: Some(Pe::new(unable)), ..inviting(pes, tells_all) };
+        open(&mut world, Pe::ROOT, false, 1, invitation);
         run(&mut world, &choices, &deaths);
         let is_dead = unable >= pes || world.actor(Pe::new(unable)).is_none();
         match ended(&world, Pe::ROOT) {
@@ -291,7 +310,7 @@ proptest! {
 #[test]
 fn what_comes_after_the_end_is_dropped() {
     let mut world = world(3);
-    open(&mut world, Pe::ROOT, false, 1, (3, None));
+    open(&mut world, Pe::ROOT, false, 1, inviting(3, false));
     world.stop(Pe::new(1));
     world.settle(&[0], STEPS_MAX);
     assert_eq!(ended(&world, Pe::ROOT), None, "it waits for PE 1");

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context as Task, Poll, Waker};
 use std::time::Instant;
-use ultramarine_group::{GroupId, Hosted, Member, Part};
+use ultramarine_group::{GroupId, Hosted, Member, Opening, Part};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::Context;
 use ultramarine_topology::Pe;
@@ -110,7 +110,7 @@ impl Part for RunPart {
     }
 
     /// What this PE has asked for is asked for again, and what has failed is tried again.
-    fn renew(&mut self) {
+    fn renew(&mut self, _: Opening) {
         self.counts.renew();
         let failed = |(_, result): &(_, &Value)| error_of(result).is_some();
         let failed = self.delivered.iter().filter(failed).map(|(node, _)| *node);
