@@ -13,6 +13,7 @@
 //! | What becomes of a part? | `life` |
 //! | What do PEs tell each other, and what does each do then? | `protocol` |
 //! | How is that done in a job? | `host` |
+//! | How does a program use one? | `peers` |
 //! | How is it done in tests, simulations and model checkers? | `plain` |
 //!
 //! All but `host` knows no executor: no threads, no locks, no messages of the runtime.
@@ -23,6 +24,7 @@
 pub mod host;
 pub mod life;
 pub mod name;
+pub mod peers;
 pub mod plain;
 pub mod protocol;
 pub mod table;
@@ -30,6 +32,7 @@ pub mod table;
 pub use host::{Groups, Hosted, Invite, Member, Opened};
 pub use life::{Life, Part};
 pub use name::{GroupId, Name, Opening};
+pub use peers::{Group, Handle, Outbox, Peer, group};
 pub use plain::{Action, Plain, PlainGroups};
 pub use protocol::{Notice, Site};
 pub use table::Table;
