@@ -33,7 +33,7 @@ pub use host::{Groups, Hosted, Invite, Member, Opened};
 pub use life::{Life, Part};
 pub use name::{GroupId, Name, Opening};
 pub use peers::{Group, Handle, Outbox, Peer, group};
-pub use plain::{Action, Plain, PlainGroups};
+pub use plain::{Action, ActionOf, Plain, PlainGroups, Turn};
 pub use protocol::{Notice, Site};
 pub use table::Table;
 

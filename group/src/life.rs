@@ -41,31 +41,37 @@ pub trait Part: Sized {
     fn take_effects(&mut self) -> Self::Effects;
 }
 
-/// See the [module](self).
-pub struct Life<P: Part> {
-    stage: Stage<P>,
+/// The life of a part of type `P`: see the [module](self).
+pub type Life<P> = LifeOf<P, <P as Part>::Invitation, <P as Part>::Message, <P as Part>::Error>;
+
+/// See [`Life`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct LifeOf<P, I, M, E> {
+    stage: Stage<P, I, M>,
     /// Why an opening has failed, and those before.
-    failure: Option<(Opening, P::Error)>,
+    failure: Option<(Opening, E)>,
 }
 
-enum Stage<P: Part> {
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Stage<P, I, M> {
     /// This PE has not made its part yet. What has arrived for it waits.
-    Early(Vec<(GroupId, Pe, P::Message)>),
-    Open(Box<Open<P>>),
+    Early(Vec<(GroupId, Pe, M)>),
+    Open(Box<Open<P, I>>),
     /// The group has failed, or is closed.
     Over,
 }
 
-struct Open<P: Part> {
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Open<P, I> {
     id: GroupId,
-    invitation: P::Invitation,
+    invitation: I,
     part: P,
 }
 
 /// What a part wants to have done, in which group.
 pub type Wanted<P> = Option<(GroupId, <P as Part>::Effects)>;
 
-impl<P: Part> Open<P> {
+impl<P: Part> Open<P, P::Invitation> {
     fn wanted(&mut self) -> Wanted<P> {
         Some((self.id, self.part.take_effects()))
     }
@@ -75,9 +81,9 @@ impl<P: Part> Open<P> {
     }
 }
 
-impl<P: Part> Default for Life<P> {
+impl<P, I, M, E> Default for LifeOf<P, I, M, E> {
     fn default() -> Self {
-        Life { stage: Stage::Early(Vec::new()), failure: None }
+        LifeOf { stage: Stage::Early(Vec::new()), failure: None }
     }
 }
 
@@ -151,7 +157,7 @@ impl<P: Part> Life<P> {
         open.wanted()
     }
 
-    /// Calls `f` with the part, if there is one, and its opening. The part wants nothing after that.
+    /// Calls `f` with the part, if there is one, and its opening. The part wants nothing then.
     pub fn with<T>(&mut self, f: impl FnOnce(GroupId, &mut P) -> T) -> Option<T> {
         match &mut self.stage {
             Stage::Open(open) => Some(f(open.id, &mut open.part)),

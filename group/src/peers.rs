@@ -97,7 +97,8 @@ impl<M> Outbox<M> {
 ///     }
 ///
 ///     fn ask(&mut self, out: &mut Outbox<Message>) {
-///         self.missing = (0..self.cx.pes()).map(Pe::new).filter(|pe| !self.cx.is_dead(*pe)).collect();
+///         let all = (0..self.cx.pes()).map(Pe::new);
+///         self.missing = all.filter(|pe| !self.cx.is_dead(*pe)).collect();
 ///         self.missing.iter().for_each(|pe| out.send(*pe, Message::Ask));
 ///     }
 ///

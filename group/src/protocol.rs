@@ -29,7 +29,7 @@ use ultramarine_topology::Pe;
 const TOLD_AGAIN: usize = 8;
 
 /// What PEs tell each other about a group, beside invitations.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Notice<E> {
     /// The sender was not invited, and has messages of the receiver.
     Ask,

@@ -5,7 +5,7 @@
 //! dropped too early is never answered: so each opening of a group comes after those before.
 
 use crate::name::{GroupId, Name, Opening};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use ultramarine_topology::Pe;
 
 /// How many closed groups a PE remembers. What arrives later than that is kept as if it were
@@ -13,16 +13,16 @@ use ultramarine_topology::Pe;
 const CLOSED_MAX: usize = 4096;
 
 /// The groups that a PE knows. `C` holds its part of one.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Table<C> {
-    known: HashMap<Name, Known<C>>,
+    known: BTreeMap<Name, Known<C>>,
     /// Groups that are closed, the newest first.
     closed: VecDeque<GroupId>,
     /// The number of openings on this PE.
     openings: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Known<C> {
     opening: Opening,
     /// How many programs on this PE use it.
@@ -39,7 +39,7 @@ impl<C: Clone> Known<C> {
 
 impl<C> Default for Table<C> {
     fn default() -> Self {
-        Table { known: HashMap::new(), closed: VecDeque::new(), openings: 0 }
+        Table { known: BTreeMap::new(), closed: VecDeque::new(), openings: 0 }
     }
 }
 

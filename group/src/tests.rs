@@ -1,8 +1,8 @@
 //! Groups in random schedules: messages in any order, deaths, stopped PEs, roots that change.
 
-use crate::life::Part;
+use crate::life::{Life, Part};
 use crate::name::{GroupId, Opening};
-use crate::plain::{Action, Plain, PlainGroups};
+use crate::plain::{ActionOf, Plain, PlainGroups};
 use crate::protocol::{Notice, Site};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use ultramarine_testkit::world::{Actor, Outgoing, World};
 use ultramarine_topology::Pe;
 
 /// Each part says its PE's number to the PE that has opened the group, or to all.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Roll {
     me: Pe,
     opener: Pe,
@@ -20,7 +20,7 @@ struct Roll {
     sending: Vec<(Pe, u32)>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Invitation {
     pes: u32,
     tells_all: bool,
@@ -80,13 +80,14 @@ impl Plain for Roll {
 }
 
 /// A PE whose program opens one group, and closes it when its part is complete or has failed.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Program {
     groups: PlainGroups<Roll>,
     open: Option<(GroupId, usize)>,
     ended: Option<Result<(), Pe>>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Message {
     Invite(GroupId, Invitation),
     Notice(GroupId, Notice<Pe>),
@@ -101,10 +102,18 @@ impl Program {
     }
 
     fn open(&mut self, is_owned: bool, attempt: u32, invitation: Invitation) {
-        let (id, cell) = self.groups.open(DIGEST, is_owned, attempt);
-        let part = Roll::make(self.groups.me(), id, &invitation).expect("it can be made");
-        self.groups.start(&cell, id, invitation, part).expect("it can be sent");
-        self.open = Some((id, cell));
+        let opened = self.groups.turn(|groups| {
+            let (id, cell) = groups.open(DIGEST, is_owned, attempt);
+            let part = Roll::make(groups.me(), id, &invitation).expect("it can be made");
+            groups.start(&cell, id, invitation, part).expect("it can be sent");
+            (id, cell)
+        });
+        self.open = Some(opened);
+    }
+
+    fn leave(&mut self) {
+        let (id, _) = self.open.take().expect("it is open");
+        self.groups.turn(|groups| groups.leave(id.name));
     }
 
     fn post(&mut self, out: &mut Outgoing<Message>) {
@@ -115,23 +124,26 @@ impl Program {
         loop {
             for action in self.groups.take_actions() {
                 match action {
-                    Action::Own(id, numbers) => numbers
+                    ActionOf::Own(id, numbers) => numbers
                         .into_iter()
                         .for_each(|(to, number)| send(Some(to), Message::Number(id, number))),
-                    Action::Invite(to, id, invitation) => send(to, Message::Invite(id, invitation)),
-                    Action::Tell(to, id, notice) => send(to, Message::Notice(id, notice)),
+                    ActionOf::Invite(to, id, invitation) => {
+                        send(to, Message::Invite(id, invitation))
+                    }
+                    ActionOf::Tell(to, id, notice) => send(to, Message::Notice(id, notice)),
                 }
             }
             let Some((id, cell)) = self.open.filter(|_| self.ended.is_none()) else { return };
-            self.ended = self.groups.with_life(&cell, |life| {
+            let ended = |life: &mut Life<Roll>| {
                 let failure = life.failure_of(id).copied();
                 let is_complete = life.with(|_, part| part.is_complete()).unwrap_or_default();
                 failure.map(Err).or(is_complete.then_some(Ok(())))
-            });
-            match self.ended {
-                Some(_) => self.groups.leave(id.name),
-                None => return,
+            };
+            self.ended = self.groups.turn(|groups| groups.with_life(&cell, ended));
+            if self.ended.is_none() {
+                return;
             }
+            self.leave();
         }
     }
 }
@@ -140,11 +152,11 @@ impl Actor for Program {
     type Message = Message;
 
     fn receive(&mut self, from: Pe, message: Message, out: &mut Outgoing<Message>) {
-        match message {
-            Message::Invite(id, invitation) => self.groups.accept(id, invitation),
-            Message::Notice(id, notice) => self.groups.hear(id, from, notice),
-            Message::Number(id, number) => self.groups.receive(id, from, [number]),
-        }
+        self.groups.turn(|groups| match message {
+            Message::Invite(id, invitation) => groups.accept(id, invitation),
+            Message::Notice(id, notice) => groups.hear(id, from, notice),
+            Message::Number(id, number) => groups.receive(id, from, [number]),
+        });
         self.post(out);
     }
 
@@ -171,7 +183,7 @@ fn ended(world: &World<Program>, pe: Pe) -> Option<Result<(), Pe>> {
 
 /// What the PEs that live still keep of groups.
 fn kept(world: &World<Program>) -> Vec<(Pe, usize)> {
-    let known = |pe| (pe, world.actor(pe).map_or(0, |program| program.groups.known()));
+    let known = |pe| (pe, world.actor(pe).map_or(0, |program| program.groups.known().count()));
     world.living().map(known).filter(|(_, known)| *known > 0).collect()
 }
 
@@ -247,8 +259,8 @@ proptest! {
         prop_assert_eq!(kept(&world), []);
     }
 
-    /// Where the root has died, and no other has opened the group again: if any PE has been invited,
-    /// its part tells all others something, and they ask it.
+    /// Where the root has died, and no other has opened the group again: if any PE has been
+    /// invited, its part tells all others something, and they ask it.
     #[test]
     fn what_goes_on_without_a_root_reaches_all(
         pes in 2..7_u32,
@@ -258,13 +270,8 @@ proptest! {
         let mut world = world(pes);
         open(&mut world, Pe::ROOT, false, 1, inviting(pes, true));
         run(&mut world, &choices, &[(0, death.0, death.1)]);
-        let begun = world.living().filter_map(|pe| {
-            let groups = &world.actor(pe)?.groups;
-            let cells = groups.with_table(|table| table.all());
-            let begun = |(_, _, cell)| groups.with_life(&cell, |life| life.has_begun());
-            cells.into_iter().map(begun).next()
-        });
-        let begun: Vec<bool> = begun.collect();
+        let known = world.living().filter_map(|pe| Some(world.actor(pe)?.groups.known()));
+        let begun: Vec<bool> = known.flatten().map(Life::<Roll>::has_begun).collect();
         let has_any_begun = begun.contains(&true);
         prop_assert!(begun.iter().all(|has_begun| *has_begun == has_any_begun), "{:?}", begun);
     }
@@ -315,8 +322,7 @@ fn what_comes_after_the_end_is_dropped() {
     world.settle(&[0], STEPS_MAX);
     assert_eq!(ended(&world, Pe::ROOT), None, "it waits for PE 1");
     world.act(Pe::ROOT, |program, out| {
-        let (id, _) = program.open.take().expect("it is open");
-        program.groups.leave(id.name);
+        program.leave();
         program.post(out);
     });
     world.settle(&[0], STEPS_MAX);

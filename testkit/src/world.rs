@@ -64,11 +64,14 @@ enum Event<M> {
 }
 
 /// All PEs of a job, and what is on its way.
-#[derive(Clone, Debug)]
-pub struct World<A: Actor> {
+pub type World<A> = WorldOf<A, <A as Actor>::Message>;
+
+/// See [`World`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct WorldOf<A, M> {
     /// By PE; `None`: it is dead.
     actors: Vec<Option<A>>,
-    coming: BTreeMap<(Pe, Wire), VecDeque<Event<A::Message>>>,
+    coming: BTreeMap<(Pe, Wire), VecDeque<Event<M>>>,
     stopped: BTreeSet<Pe>,
     /// The deaths of which PEs have heard: who, of whom.
     heard: BTreeSet<(Pe, Pe)>,
@@ -77,10 +80,10 @@ pub struct World<A: Actor> {
     count: u64,
 }
 
-impl<A: Actor> World<A> {
+impl<A: Actor> WorldOf<A, A::Message> {
     /// A job of these PEs, of which the first is the root.
     pub fn new(actors: impl IntoIterator<Item = A>) -> Self {
-        World {
+        WorldOf {
             actors: actors.into_iter().map(Some).collect(),
             coming: BTreeMap::new(),
             stopped: BTreeSet::new(),
