@@ -1,3 +1,4 @@
+mod group;
 mod memory;
 mod pushing;
 mod short;

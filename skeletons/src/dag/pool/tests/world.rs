@@ -79,6 +79,12 @@ impl Shape for Drawn {
     }
 }
 
+impl DrawnBlock {
+    pub(super) fn new(graph: &Arc<Drawn>, number: u32) -> Self {
+        DrawnBlock(graph.clone(), number)
+    }
+}
+
 impl BlockShape for DrawnBlock {
     fn nodes(&self) -> u32 {
         self.0.inputs.len() as u32
@@ -115,7 +121,7 @@ impl Drawn {
     }
 
     /// What a node's result is: it depends on those of all its inputs, and on their order.
-    fn compute(node: NodeId, inputs: impl Iterator<Item = u64>) -> u64 {
+    pub(super) fn compute(node: NodeId, inputs: impl Iterator<Item = u64>) -> u64 {
         inputs.fold(u64::from(node.index) + 1, |sum, input| {
             sum.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(input)
         })
