@@ -71,9 +71,15 @@ where
         let mut host = Host::open(cx, dag)?;
         host.start(Vec::new(), &[])?;
         let threads = u64::from(cx.pes()) * cx.threads() as u64;
-        let (window, returned) = ((2 * threads).min(1 << 16) as u32, PhantomData);
-        let (ahead, newest, first, told) = Default::default();
-        Ok(DagStream { host, ahead, newest, first, told, window, returned })
+        Ok(DagStream {
+            host,
+            ahead: VecDeque::new(),
+            newest: BTreeSet::new(),
+            first: 0,
+            told: 0,
+            window: (2 * threads).min(1 << 16) as u32,
+            returned: PhantomData,
+        })
     }
 
     /// How many blocks are computed ahead, at least 1. Default: two for each thread of the job.
