@@ -41,6 +41,7 @@
 //! | what most programs need | [`prelude`] |
 //! | a pattern for many tasks | [`skeletons`]: maps, divide and conquer, search, [`TaskSet`](skeletons::TaskSet) |
 //! | a single task | [`Context::spawn`], [`Context::spawn_at`]; its [`Future`] |
+//! | something on each PE that others can tell things | [`group`](mod@group) |
 //! | a large value for many tasks | [`map_with`](skeletons::map_with), [`Shared`] |
 //! | a result that stays where it was made | [`Remote`] |
 //! | large arrays inside structs | [`mod@plain`] |
@@ -103,6 +104,12 @@ pub use ultramarine_topology::file as topology_file;
 pub use ultramarine_topology::{
     Ball, Distance, Label, LevelKind, Outline, OutlineKind, Pe, Place, Topology,
 };
+
+/// Parts of a program on all PEs, which send messages to each other.
+pub mod group {
+    #[doc(inline)]
+    pub use ultramarine_group::{Group, Handle, Outbox, Peer, group};
+}
 
 /// The environment variables that every program reads. Each of the [`Settings`] has one as well.
 pub mod variables {

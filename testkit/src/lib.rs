@@ -1,5 +1,5 @@
-//! What the integration tests of several crates need: commands and jobs that end in time, waiting
-//! with a limit, processes, and small hierarchies.
+//! What the tests of several crates need: commands and jobs that end in time, waiting with a limit,
+//! processes, small hierarchies, and a [world](world) of state machines.
 //!
 //! Only tests depend on this crate, and it depends on none of those it tests but the topology, so
 //! that it is built once.
@@ -19,6 +19,7 @@ mod log;
 mod places;
 mod process;
 mod wait;
+pub mod world;
 
 pub use command::{Ended, alone, finish, run, run_until, scrub};
 pub use launcher::{launcher, launcher_name, test_command};

@@ -14,6 +14,7 @@ mod deaths;
 mod descriptors;
 mod drops;
 mod endings;
+mod groups;
 mod interrupts;
 mod journals;
 mod latency;

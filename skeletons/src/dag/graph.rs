@@ -106,9 +106,11 @@ impl Graph {
     /// A result with the memory that it takes, which matters if that is limited, and the time that
     /// it took here.
     pub(super) fn weighed(&self, result: Value, cost_ns: u64) -> Weighed<Value> {
-        let is_weightless = self.options.memory == u64::MAX || error_of(&result).is_some();
-        let bytes = if is_weightless { 0 } else { result.memory() };
-        Weighed { result, bytes: bytes as f32, cost_ns: cost_ns as f32 }
+        let weighed = match self.options.memory {
+            u64::MAX => Weighed::light(result),
+            _ => weighed(result),
+        };
+        Weighed { cost_ns: cost_ns as f32, ..weighed }
     }
 
     /// The same, for a node that was computed here. A result that is larger than the limit is an
@@ -126,6 +128,12 @@ impl Graph {
         let error = DagError::TooLarge { node, name: name.to_owned(), bytes, limit };
         Weighed { result: failed(error), bytes: 0.0, ..result }
     }
+}
+
+/// A result with the memory that it takes, before it is known whether that matters.
+pub(super) fn weighed(result: Value) -> Weighed<Value> {
+    let bytes = if error_of(&result).is_some() { 0 } else { result.memory() };
+    Weighed { bytes: bytes as f32, ..Weighed::light(result) }
 }
 
 impl Shape for Graph {

@@ -5,6 +5,7 @@ use super::error::DagError;
 use super::graph::Built;
 use super::handles::{NodeId, Wanted};
 use super::host::Host;
+use super::part::delivered;
 use super::run::Dag;
 use super::trace::Trace;
 use super::value::Value;
@@ -54,7 +55,7 @@ where
         if last.block.kept().is_empty() {
             tracing::warn!("the builder keeps no node: the graph's journal stays empty");
         }
-        let kept: Kept<Vec<u8>> = open::<F, W>(&host.cx, file, last).await?;
+        let kept: Kept<Vec<u8>> = open::<F, W>(host.cx(), file, last).await?;
         let Some(last) = host.last() else { unreachable!("the run has not started") };
         let is_needed = last.block.needed(&wanted, &BTreeSet::new());
         let node = |index: u32| NodeId { block: 0, index };
@@ -69,11 +70,11 @@ where
         let new: Vec<NodeId> = last.block.kept().iter().copied().filter(is_new).map(node).collect();
         host.start(known, &new)?;
         let tasks = new.into_iter().map(|node| {
-            let (id, part) = (host.id(), host.part.clone());
+            let (id, run) = (host.run.id(), host.run.member().clone());
             let result = async move {
                 // If it fails, so do wanted ones, which say why.
                 let values =
-                    part.delivered(id, &[node]).await.map_err(|_| TaskError::ShuttingDown)?;
+                    delivered(&run, id, &[node]).await.map_err(|_| TaskError::ShuttingDown)?;
                 let what = "result".into();
                 values[0].encoded().map_err(|reason| TaskError::Codec { what, reason })
             };

@@ -1,28 +1,21 @@
 //! What pools send to each other, as messages of the runtime, and what a part has to do.
 
 use super::error::DagError;
-use super::graph::Graph;
+use super::graph::{Graph, weighed};
 use super::handles::NodeId;
-use super::part::{Part, tell};
-use super::pe::Runs;
+use super::part::{RunPart, compute, warn_of};
 use super::pool::{Discarded, PoolMessage, Shortage};
 use super::progress::report_later;
-use super::runs::{RunId, RunName};
 use super::value::{Value, failed};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
+use ultramarine_group::{GroupId, Groups, Member, Name, Site};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Portable};
 use ultramarine_topology::{Distance, Pe};
-
-/// What one pool sends to another.
-pub(super) type Told = PoolMessage<Value>;
-
-/// Sends another PE the invitation to a run, which may have been opened again meanwhile.
-pub(super) type Inviter = Arc<dyn Fn(&Context, Pe, RunId) + Send + Sync>;
 
 /// A message that holds no result. Several go together.
 #[derive(Serialize, Deserialize)]
@@ -35,8 +28,8 @@ enum Small {
 /// What a part has to send and to do.
 #[derive(Default)]
 pub(super) struct Outbox {
-    /// The run, and the number of its graph here, if there is anything to do.
-    of: Option<(RunId, u64)>,
+    /// The number of the graph here.
+    number: u64,
     small: BTreeMap<Pe, Vec<Small>>,
     results: Vec<(Pe, NodeId, Value)>,
     /// Nodes to compute.
@@ -51,14 +44,16 @@ pub(super) struct Outbox {
     pub(super) shortage: Option<Shortage>,
     /// When to report how many nodes this PE has computed, if that is due.
     pub(super) report_after: Option<Duration>,
+    /// What to tell all PEs: the first block of the stream that is not over.
+    pub(super) first: Option<u32>,
 }
 
 impl Outbox {
-    pub(super) fn of(id: RunId, number: u64) -> Self {
-        Outbox { of: Some((id, number)), ..Outbox::default() }
+    pub(super) fn of(number: u64) -> Self {
+        Outbox { number, ..Outbox::default() }
     }
 
-    pub(super) fn send(&mut self, to: Pe, message: Told) {
+    pub(super) fn send(&mut self, to: Pe, message: PoolMessage<Value>) {
         let small = match message {
             PoolMessage::Result(node, result) => return self.results.push((to, node, result)),
             PoolMessage::Request(node) => Small::Request(node),
@@ -69,8 +64,7 @@ impl Outbox {
     }
 
     /// What is to be done after this.
-    pub(super) fn append(&mut self, mut next: Outbox) {
-        self.of = next.of.or(self.of);
+    fn append(&mut self, mut next: Outbox) {
         for (to, mut small) in next.small {
             self.small.entry(to).or_default().append(&mut small);
         }
@@ -81,71 +75,86 @@ impl Outbox {
         self.discarded.append(next.discarded);
         self.shortage = self.shortage.or(next.shortage);
         self.report_after = self.report_after.or(next.report_after);
+        self.first = self.first.or(next.first);
     }
 
     /// Does all of it.
-    pub(super) fn carry_out(self, cx: &Context, part: &Part) {
-        let of = self.of;
-        let ready = self.carry_out_but_compute(cx, part);
-        if let Some((id, number)) = of {
-            spawn_all(cx, (id.name, number), ready);
-        }
+    pub(super) fn carry_out(self, cx: &Context, id: GroupId, run: &Member<RunPart>) {
+        let number = self.number;
+        let ready = self.carry_out_but_compute(cx, id, run);
+        spawn_all(cx, (id.name, number), ready);
     }
 
     /// Does all of it but for the nodes that are to be computed: these are returned.
-    fn carry_out_but_compute(mut self, cx: &Context, part: &Part) -> Vec<NodeId> {
-        let Some((id, number)) = self.of else { return Vec::new() };
+    fn carry_out_but_compute(
+        mut self,
+        cx: &Context,
+        id: GroupId,
+        run: &Member<RunPart>,
+    ) -> Vec<NodeId> {
         while let Some(block) = self.unbuilt.pop() {
-            self.append(build(cx, id, part, block));
+            if let Some((_, next)) = build(cx, id, run, block) {
+                self.append(next);
+            }
         }
-        tell(self.shortage);
+        warn_of(self.shortage);
         if let Some(after) = self.report_after {
-            report_later(cx, (id.name, number), after);
+            report_later(cx, (id.name, self.number), after);
+        }
+        if let Some(first) = self.first {
+            tell_first(cx, id, first);
         }
         self.wakers.into_iter().for_each(Waker::wake);
         for (to, small) in self.small {
-            let told = async |cx: Context, (id, from, small): (RunId, Pe, Vec<Small>)| {
+            let told = async |cx: Context, (id, from, small): (GroupId, Pe, Vec<Small>)| {
                 let message = |small| match small {
                     Small::Request(node) => PoolMessage::Request(node),
                     Small::Push(node, pushes_left) => PoolMessage::Push(node, pushes_left),
                     Small::Load(load) => PoolMessage::Load(load),
                 };
-                Runs::on(&cx).receive(&cx, id, from, small.into_iter().map(message));
+                Groups::<RunPart>::on(&cx).receive(id, from, small.into_iter().map(message));
             };
             // If it cannot be told, the job ends.
             let _ = cx.tell(to, told, (id, cx.pe(), small));
         }
         for (to, node, result) in self.results {
-            send_result(cx, to, (id, node), part, result);
+            send_result(cx, to, (id, node), run, result);
         }
         self.ready
     }
 }
 
 /// Builds a block.
-fn build(cx: &Context, id: RunId, part: &Part, number: u32) -> Outbox {
-    let Some(graph) = part.graph() else { return Outbox::default() };
+fn build(
+    cx: &Context,
+    id: GroupId,
+    run: &Member<RunPart>,
+    number: u32,
+) -> Option<(GroupId, Outbox)> {
+    let graph = run.with(|_, part| part.graph().clone())?;
     match (graph.make)(number) {
-        Ok(built) => part.act(|pool| pool.built(number, Arc::new(built.block))),
+        Ok(built) => run.act(|part| part.pool.built(number, Arc::new(built.block))),
         Err(error) => {
-            tell_failed(cx, id, error);
-            Outbox::default()
+            Groups::<RunPart>::on(cx).tell_failed(id, error);
+            None
         }
     }
 }
 
-/// Tells the PE whose program wants the results that there are none.
-pub(super) fn tell_failed(cx: &Context, id: RunId, error: DagError) {
-    let failed = async |cx: Context, (id, error): (RunId, DagError)| {
-        let part = Runs::on(&cx).table().get(id.name);
-        part.into_iter().for_each(|part| part.fail(id, error.clone()));
+/// Tells all PEs that the blocks of a stream before this one are over: this PE has what they
+/// returned.
+pub(super) fn tell_first(cx: &Context, id: GroupId, first: u32) {
+    let advance = async |cx: Context, (id, keeper, first): (GroupId, Pe, u32)| {
+        if let Some(run) = Groups::<RunPart>::on(&cx).get(id.name) {
+            run.act_at_once(&cx, |part| part.pool.advance(keeper, first));
+        }
     };
     // If it cannot be told, the job ends.
-    let _ = cx.tell(id.opening.root, failed, (id, error));
+    let _ = cx.tell_all(advance, (id, cx.pe(), first));
 }
 
 /// Makes a task of each node that is to be computed.
-fn spawn_all(cx: &Context, (name, number): (RunName, u64), ready: Vec<NodeId>) {
+fn spawn_all(cx: &Context, (name, number): (Name, u64), ready: Vec<NodeId>) {
     for node in ready {
         drop(cx.spawn(Distance::ZERO, compute_nodes, (name, number, node)));
     }
@@ -158,15 +167,15 @@ fn spawn_all(cx: &Context, (name, number): (RunName, u64), ready: Vec<NodeId>) {
 )]
 fn compute_nodes(
     cx: Context,
-    (name, number, first): (RunName, u64, NodeId),
+    (name, number, first): (Name, u64, NodeId),
 ) -> impl Future<Output = ()> + Send {
     async move {
-        let Some(part) = Runs::on(&cx).table().get(name) else { return };
+        let Some(run) = Groups::<RunPart>::on(&cx).get(name) else { return };
         let mut next = Some(first);
         let mut began = Instant::now();
         while let Some(node) = next {
-            let mut ready =
-                part.compute(number, node, &mut began).carry_out_but_compute(&cx, &part);
+            let Some((id, outbox)) = compute(&run, number, node, &mut began) else { return };
+            let mut ready = outbox.carry_out_but_compute(&cx, id, &run);
             next = ready.pop();
             spawn_all(&cx, (name, number), ready);
             if cx.poll_runtime().is_some_and(|demand| demand.is_turn_wanted) {
@@ -178,12 +187,23 @@ fn compute_nodes(
 }
 
 /// Sends a result to the pool of another PE.
-fn send_result(cx: &Context, to: Pe, (id, node): (RunId, NodeId), part: &Part, result: Value) {
+fn send_result(
+    cx: &Context,
+    to: Pe,
+    (id, node): (GroupId, NodeId),
+    run: &Member<RunPart>,
+    result: Value,
+) {
     if let Err(error) = result.send(cx, to, (id, node)) {
-        let error = failed(DagError::unsendable(node, part.name_of(node), error));
+        let error = failed(DagError::unsendable(node, name_of(Some(run), node), error));
         // If it cannot be sent, either, the job ends.
         let _ = error.send(cx, to, (id, node));
     }
+}
+
+/// The name of a node's function, if this PE has its block.
+fn name_of(run: Option<&Member<RunPart>>, node: NodeId) -> &'static str {
+    run.and_then(|run| run.with(|_, part| part.name_of(node))).unwrap_or("?")
 }
 
 /// Sends a result of type `T`.
@@ -191,18 +211,23 @@ pub(super) fn send_value<T: Portable + Sync>(
     result: Arc<T>,
     cx: &Context,
     to: Pe,
-    (id, node): (RunId, NodeId),
+    (id, node): (GroupId, NodeId),
 ) -> Result<(), TaskError> {
     let receive = async |cx: Context,
-                         (id, from, node): (RunId, Pe, NodeId),
+                         (id, from, node): (GroupId, Pe, NodeId),
                          result: Result<Arc<T>, TaskError>| {
-        let undecodable = |error| {
-            let part = Runs::on(&cx).table().get(id.name);
-            let name = part.as_ref().map_or("?", |part| part.name_of(node));
-            failed(DagError::unsendable(node, name, error))
-        };
+        let groups = Groups::<RunPart>::on(&cx);
+        let run = groups.get(id.name);
+        let undecodable =
+            |error| failed(DagError::unsendable(node, name_of(run.as_ref(), node), error));
         let result = result.map_or_else(undecodable, Value::shared);
-        Runs::on(&cx).receive(&cx, id, from, [PoolMessage::Result(node, result)]);
+        let graph = run.as_ref().and_then(|run| run.with(|_, part| part.graph().clone()));
+        // Not under the lock: the result is the user's.
+        let result = match graph {
+            Some(graph) => graph.weighed(result, 0),
+            None => weighed(result),
+        };
+        groups.receive(id, from, [PoolMessage::Result(node, result)]);
     };
     cx.tell_with(to, receive, (id, cx.pe(), node), result)
 }

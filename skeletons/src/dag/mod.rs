@@ -13,7 +13,7 @@
 //! | When is a node computed, and what do pools send to each other? | `pool`, `neighbours` |
 //! | How is that carried out? | `part`, `messages`, `value` |
 //! | How does a program ask for it? | `run`, `kept` (with a journal), `stream` (without end) |
-//! | How does a run begin, how do others join it, when is it over? | `host`, `pe`, `runs` |
+//! | How does a run begin, how do others join it? | `host`, `invitation`, and [`ultramarine_group`] |
 //! | How far is it? | `progress` |
 //! | Which PE has computed which node, and when? | `trace` |
 //!
@@ -27,17 +27,16 @@ mod error;
 mod graph;
 mod handles;
 mod host;
+mod invitation;
 mod kept;
 mod kind;
 mod local;
 mod messages;
 mod neighbours;
 mod part;
-mod pe;
 mod pool;
 mod progress;
 mod run;
-mod runs;
 mod stream;
 mod trace;
 mod value;
@@ -51,5 +50,8 @@ pub use run::{Dag, dag};
 pub use stream::DagStream;
 pub use trace::{PictureError, Span, Trace};
 
+/// The number of runs that this PE knows and that are not over: for tests that none is left behind.
 #[doc(hidden)]
-pub use pe::runs_known;
+pub fn runs_known(cx: &ultramarine_runtime::executor::Context) -> usize {
+    ultramarine_group::Groups::<part::RunPart>::on(cx).known()
+}

@@ -1,60 +1,127 @@
-//! One PE's part of a run: its graph, its pool, and the results that its program wants. What is to
-//! be sent and done then is put into an [outbox](Outbox).
+//! One PE's part of a run: its graph, its pool, and the results that its program wants. The life of
+//! a run is that of a [group](ultramarine_group) whose digest is the graph's: so two runs of the
+//! same graph are one, and a root that takes another's place joins what the others still compute.
+//! What belongs to a graph is right for each run of it: a pure builder makes the same nodes, and
+//! they have the same results.
 
 use super::block::Block;
 use super::error::DagError;
 use super::graph::Graph;
 use super::handles::NodeId;
-use super::messages::{Inviter, Outbox, Told};
+use super::invitation::RunInvitation;
+use super::messages::Outbox;
 use super::pool::{Pool, PoolEffect, PoolMessage, Shortage, Weighed};
 use super::progress::Counts;
-use super::runs::{Opening, RunId};
-use super::trace::{Notes, Page};
+use super::trace::Notes;
 use super::value::{Value, error_of, failed};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context as Task, Poll, Waker};
 use std::time::Instant;
+use ultramarine_group::{GroupId, Hosted, Member, Opening, Part};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::Context;
 use ultramarine_topology::Pe;
 
+/// What one pool sends to another, as it arrives.
+pub(super) type Told = PoolMessage<Weighed<Value>>;
+
 /// See the [module](self).
-pub(super) struct Part(Mutex<State>);
-
-struct State {
-    stage: Stage,
-    /// Why there are no results of an opening, nor of those before.
-    failure: Option<(Opening, DagError)>,
-}
-
-enum Stage {
-    /// This PE has no graph yet. What has arrived for it waits.
-    Early(Vec<(RunId, Pe, Told)>),
-    Open(Box<Open>),
-    /// The run has failed, or is over.
-    Closed,
-}
-
-struct Open {
+pub(super) struct RunPart {
     /// Tells this graph from another of the same run, after a failure, or of one of the same name.
-    number: u64,
-    id: RunId,
-    inviter: Inviter,
-    pool: Pool<Graph>,
+    pub(super) number: u64,
+    pub(super) pool: Pool<Graph>,
     /// The results that the program on this PE wants, as far as they are there.
     delivered: BTreeMap<NodeId, Value>,
     /// Who waits for which of them.
     wakers: BTreeMap<NodeId, Vec<Waker>>,
-    notes: Notes,
-    counts: Counts,
+    pub(super) notes: Notes,
+    pub(super) counts: Counts,
+    /// Whether to tell all PEs again how far the stream is that this PE's program consumes.
+    must_tell_first: bool,
 }
 
-impl Open {
-    /// Puts what the pool wants into an outbox.
-    fn outbox(&mut self) -> Outbox {
-        let mut outbox = Outbox::of(self.id, self.number);
+impl RunPart {
+    /// This PE's part of the run of a graph; of a whole graph with its only block.
+    pub(super) fn new(cx: &Context, graph: Graph, whole: Option<Block>) -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let limit = graph.options.memory;
+        let mut pool = Pool::new(cx.pe(), Arc::new(graph), cx.threads(), limit);
+        if let Some(block) = whole {
+            pool.built(0, Arc::new(block));
+        }
+        RunPart {
+            number: LAST.fetch_add(1, Ordering::Relaxed),
+            pool,
+            delivered: BTreeMap::new(),
+            wakers: BTreeMap::new(),
+            notes: Notes::begin(),
+            counts: Counts::default(),
+            must_tell_first: false,
+        }
+    }
+
+    pub(super) fn graph(&self) -> &Arc<Graph> {
+        self.pool.shape()
+    }
+
+    /// The name of a node's function, if this PE has its block.
+    pub(super) fn name_of(&self, node: NodeId) -> &'static str {
+        self.pool.block(node.block).map_or("?", |block| block.name(node.index))
+    }
+
+    fn poll_delivered(&mut self, node: NodeId, waker: &Waker) -> Poll<Result<Value, DagError>> {
+        if let Some(result) = self.delivered.get(&node) {
+            let error = error_of(result).cloned();
+            return Poll::Ready(error.map_or_else(|| Ok(result.clone()), Err));
+        }
+        let known = self.wakers.entry(node).or_default();
+        if !known.iter().any(|known| known.will_wake(waker)) {
+            known.push(waker.clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl Part for RunPart {
+    type Invitation = RunInvitation;
+    type Message = Told;
+    type Effects = Outbox;
+    type Error = DagError;
+
+    fn begin(&mut self) {
+        self.pool.start();
+    }
+
+    fn receive(&mut self, from: Pe, message: Told, is_current: bool) {
+        match &message {
+            // It is tried again in this opening.
+            PoolMessage::Result(_, Weighed { result, .. })
+                if !is_current && error_of(result).is_some() => {}
+            _ => self.pool.receive(from, message),
+        }
+    }
+
+    fn died(&mut self, dead: Pe) {
+        self.pool.died(dead);
+        // The PE that dies may not have passed it on.
+        self.must_tell_first = true;
+    }
+
+    /// What this PE has asked for is asked for again, and what has failed is tried again.
+    fn renew(&mut self, _: Opening) {
+        self.counts.renew();
+        let failed = |(_, result): &(_, &Value)| error_of(result).is_some();
+        let failed = self.delivered.iter().filter(failed).map(|(node, _)| *node);
+        let failed: Vec<NodeId> = failed.collect();
+        failed.iter().for_each(|node| drop(self.delivered.remove(node)));
+        self.pool.renew();
+        failed.into_iter().for_each(|node| self.pool.want(node));
+    }
+
+    fn take_effects(&mut self) -> Outbox {
+        let mut outbox = Outbox::of(self.number);
         for effect in self.pool.take_effects() {
             match effect {
                 PoolEffect::Compute(node) => outbox.ready.push(node),
@@ -68,360 +135,107 @@ impl Open {
             }
         }
         outbox.discarded.append(self.pool.take_discarded());
-        let report_after = self.pool.shape().options.report_after;
+        if std::mem::take(&mut self.must_tell_first) {
+            outbox.first = self.pool.first_kept();
+        }
+        let report_after = self.graph().options.report_after;
         outbox.report_after = report_after.filter(|_| self.counts.begin_report());
         outbox
     }
 }
 
+impl Hosted for RunPart {
+    fn carry_out(cx: &Context, run: &Member<Self>, id: GroupId, outbox: Outbox) {
+        outbox.carry_out(cx, id, run);
+    }
+
+    fn end(mut self) {
+        warn_of(self.pool.take_shortage());
+        self.wakers.into_values().flatten().for_each(Waker::wake);
+    }
+}
+
 /// Tells the user that memory is too small, if it is.
-pub(super) fn tell(shortage: Option<Shortage>) {
+pub(super) fn warn_of(shortage: Option<Shortage>) {
     if let Some(shortage) = shortage {
         tracing::warn!("{shortage}");
     }
 }
 
-impl Part {
-    /// A PE's part of a run that it has heard of just now.
-    pub(super) fn early() -> Arc<Self> {
-        Arc::new(Part(Mutex::new(State { stage: Stage::Early(Vec::new()), failure: None })))
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // No user code runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether this PE needs no graph for it any more.
-    pub(super) fn has_begun(&self) -> bool {
-        !matches!(self.state().stage, Stage::Early(_))
-    }
-
-    /// This PE has the graph now; a whole graph with its only block. The program has these results.
-    pub(super) fn open(
-        &self,
-        cx: &Context,
-        (id, inviter): (RunId, Inviter),
-        graph: Graph,
-        whole: Option<Block>,
-        known: Vec<(NodeId, Weighed<Value>)>,
-    ) -> Outbox {
-        static LAST: AtomicU64 = AtomicU64::new(0);
-        let supply = |pool: &mut Pool<Graph>| {
-            known.into_iter().for_each(|(node, result)| pool.supply(node, result));
+/// Computes a node of this graph whose inputs are there. It began when the one before ended.
+pub(super) fn compute(
+    run: &Member<RunPart>,
+    number: u64,
+    node: NodeId,
+    began: &mut Instant,
+) -> Option<(GroupId, Outbox)> {
+    let found = run.with(|id, part| {
+        let find = |block: &Arc<Block>| {
+            let inputs = block.inputs(node.index).map(|input| part.pool.result(input));
+            let inputs: Option<Vec<Value>> = inputs.collect();
+            Some((part.graph().clone(), block.clone(), inputs?))
         };
-        let limit = graph.options.memory;
-        let mut pool = Pool::new(cx.pe(), Arc::new(graph), cx.threads(), limit);
-        if let Some(block) = whole {
-            pool.built(0, Arc::new(block));
+        (part.number == number).then(|| (id, part.pool.block(node.block).and_then(find)))
+    });
+    let (id, found) = found??;
+    let Some((graph, block, inputs)) = found else {
+        return run.act(|part| part.pool.skipped(node));
+    };
+    if graph.options.is_traced {
+        // What was sent in between is not the node's.
+        *began = Instant::now();
+    }
+    let result = match inputs.iter().find(|input| error_of(input).is_some()) {
+        Some(failed) => failed.clone(),
+        None => block.compute(node.index, &inputs).unwrap_or_else(failed),
+    };
+    let ended = Instant::now();
+    let began = std::mem::replace(began, ended);
+    let result = graph.weighed(result, ended.duration_since(began).as_nanos() as u64);
+    let name = block.name(node.index);
+    let result = graph.computed(node, name, result);
+    run.act_in(|now, part| {
+        if part.number != number {
+            return;
         }
-        let (delivered, wakers, counts) = Default::default();
-        let notes = Notes::begin();
-        let mut state = self.state();
-        let Stage::Early(early) = &mut state.stage else {
-            // Another thread has opened it meanwhile, perhaps for an earlier opening.
-            drop(state);
-            let mut outbox = self.renew(id);
-            outbox.append(self.act(supply));
-            return outbox;
-        };
-        let early = std::mem::take(early);
-        // Before wanted nodes are begun.
-        supply(&mut pool);
-        let number = LAST.fetch_add(1, Ordering::Relaxed);
-        let open = Open { number, id, inviter, pool, delivered, wakers, notes, counts };
-        state.stage = Stage::Open(Box::new(open));
-        drop(state);
-        let dead = (0..cx.pes()).map(Pe::new).filter(|pe| cx.is_dead(*pe));
-        let mut outbox = self.act(|pool| {
-            dead.for_each(|pe| pool.died(pe));
-            pool.start();
-        });
-        for (id, from, message) in early {
-            outbox.append(self.receive(id, from, vec![message]));
-        }
-        outbox
-    }
-
-    /// If the run was opened again: what this PE has asked for is asked for again, and what has
-    /// failed is tried again.
-    pub(super) fn renew(&self, id: RunId) -> Outbox {
-        let State { stage, failure } = &mut *self.state();
-        match stage {
-            Stage::Open(open) if open.id.opening < id.opening => {
-                open.id = id;
-                open.counts.renew();
-                let failed = |(_, result): &(_, &Value)| error_of(result).is_some();
-                let failed = open.delivered.iter().filter(failed).map(|(node, _)| *node);
-                let failed: Vec<NodeId> = failed.collect();
-                failed.iter().for_each(|node| drop(open.delivered.remove(node)));
-                open.pool.renew();
-                failed.into_iter().for_each(|node| open.pool.want(node));
-                open.outbox()
-            }
-            Stage::Closed if failure.as_ref().is_some_and(|(last, _)| *last < id.opening) => {
-                *stage = Stage::Early(Vec::new());
-                Outbox::default()
-            }
-            _ => Outbox::default(),
-        }
-    }
-
-    /// There will be no results of this opening.
-    pub(super) fn fail(&self, id: RunId, error: DagError) {
-        let mut state = self.state();
-        // What is late was told of an opening before, and may go well in this one.
-        if matches!(&state.stage, Stage::Open(open) if open.id.opening == id.opening) {
-            state.failure = Some((id.opening, error));
-            Self::end(state);
-        }
-    }
-
-    /// The run is over.
-    pub(super) fn close(&self) {
-        Self::end(self.state());
-    }
-
-    fn end(mut state: MutexGuard<'_, State>) {
-        let former = std::mem::replace(&mut state.stage, Stage::Closed);
-        // After the lock: the results are the user's.
-        drop(state);
-        if let Stage::Open(mut open) = former {
-            tell(open.pool.take_shortage());
-            open.wakers.into_values().flatten().for_each(Waker::wake);
-        }
-    }
-
-    /// The program on this PE needs the run no more.
-    pub(super) fn tell_shortage(&self) {
-        let shortage = match &mut self.state().stage {
-            Stage::Open(open) => open.pool.take_shortage(),
-            _ => None,
-        };
-        tell(shortage);
-    }
-
-    /// What sends the invitation to other PEs, if this one has it, and to which opening.
-    pub(super) fn inviter(&self) -> Option<(Inviter, RunId)> {
-        match &self.state().stage {
-            Stage::Open(open) => Some((open.inviter.clone(), open.id)),
-            _ => None,
-        }
-    }
-
-    /// Those from which something has come, if this PE has not been invited.
-    pub(super) fn early_senders(&self) -> BTreeSet<Pe> {
-        match &self.state().stage {
-            Stage::Early(early) => early.iter().map(|(_, from, _)| *from).collect(),
-            _ => BTreeSet::new(),
-        }
-    }
-
-    pub(super) fn graph(&self) -> Option<Arc<Graph>> {
-        match &self.state().stage {
-            Stage::Open(open) => Some(open.pool.shape().clone()),
-            _ => None,
-        }
-    }
-
-    /// A block, if this PE has it.
-    pub(super) fn block(&self, number: u32) -> Option<Arc<Block>> {
-        match &self.state().stage {
-            Stage::Open(open) => open.pool.block(number).cloned(),
-            _ => None,
-        }
-    }
-
-    /// The name of a node's function, if this PE has its block.
-    pub(super) fn name_of(&self, node: NodeId) -> &'static str {
-        self.block(node.block).map_or("?", |block| block.name(node.index))
-    }
-
-    /// What this PE has noted, from this span on.
-    pub(super) fn page(&self, from: usize) -> Option<Page> {
-        match &self.state().stage {
-            Stage::Open(open) => Some(open.notes.page(from)),
-            _ => None,
-        }
-    }
-
-    /// The run, and how many nodes of this graph the PE has computed.
-    pub(super) fn report(&self, number: u64) -> Option<(RunId, u64)> {
-        match &mut self.state().stage {
-            Stage::Open(open) if open.number == number => Some((open.id, open.counts.report())),
-            _ => None,
-        }
-    }
-
-    /// A PE says how many nodes it has computed in a run.
-    pub(super) fn note_report(&self, id: RunId, from: Pe, computed: u64) {
-        match &mut self.state().stage {
-            Stage::Open(open) if open.id == id => open.counts.note_report(from, computed),
-            _ => {}
-        }
-    }
-
-    /// How many nodes these PEs have computed, as far as they have said so.
-    pub(super) fn computed(&self, pes: impl Fn(Pe) -> bool) -> u64 {
-        match &self.state().stage {
-            Stage::Open(open) => open.counts.of(pes),
-            _ => 0,
-        }
-    }
-
-    /// Has the pool do something.
-    pub(super) fn act(&self, act: impl FnOnce(&mut Pool<Graph>)) -> Outbox {
-        match &mut self.state().stage {
-            Stage::Open(open) => {
-                act(&mut open.pool);
-                open.outbox()
-            }
-            _ => Outbox::default(),
-        }
-    }
-
-    /// Messages of another pool have arrived, which were sent in this opening.
-    pub(super) fn receive(&self, id: RunId, from: Pe, messages: Vec<Told>) -> Outbox {
-        let graph = match &mut self.state().stage {
-            Stage::Early(early) => {
-                early.extend(messages.into_iter().map(|message| (id, from, message)));
-                return Outbox::default();
-            }
-            Stage::Open(open) => open.pool.shape().clone(),
-            Stage::Closed => return Outbox::default(),
-        };
-        // Outside the lock: the results are the user's.
-        let weighed = |message: Told| message.map(|result| graph.weighed(result, 0));
-        let messages: Vec<_> = messages.into_iter().map(weighed).collect();
-        let Stage::Open(open) = &mut self.state().stage else { return Outbox::default() };
-        for message in messages {
-            match &message {
-                // It is tried again in this opening.
-                PoolMessage::Result(_, Weighed { result, .. })
-                    if id.opening < open.id.opening && error_of(result).is_some() => {}
-                _ => open.pool.receive(from, message),
-            }
-        }
-        open.outbox()
-    }
-
-    /// Computes a node of this graph whose inputs are there. It began when the one before ended.
-    pub(super) fn compute(&self, number: u64, node: NodeId, began: &mut Instant) -> Outbox {
-        let (found, opening) = match &self.state().stage {
-            Stage::Open(open) if open.number == number => {
-                let find = |block: &Arc<Block>| {
-                    let inputs = block.inputs(node.index).map(|input| open.pool.result(input));
-                    let inputs: Option<Vec<Value>> = inputs.collect();
-                    Some((open.pool.shape().clone(), block.clone(), inputs?))
-                };
-                (open.pool.block(node.block).and_then(find), open.id.opening)
-            }
-            _ => return Outbox::default(),
-        };
-        let Some((graph, block, inputs)) = found else {
-            return self.act(|pool| pool.skipped(node));
-        };
+        part.counts.note_computed();
         if graph.options.is_traced {
-            // What was sent in between is not the node's.
-            *began = Instant::now();
+            part.notes.note(node, name, began..ended);
         }
-        let result = match inputs.iter().find(|input| error_of(input).is_some()) {
-            Some(failed) => failed.clone(),
-            None => block.compute(node.index, &inputs).unwrap_or_else(failed),
-        };
-        let ended = Instant::now();
-        let began = std::mem::replace(began, ended);
-        let result = graph.weighed(result, ended.duration_since(began).as_nanos() as u64);
-        let name = block.name(node.index);
-        let result = graph.computed(node, name, result);
-        match &mut self.state().stage {
-            Stage::Open(open) if open.number == number => {
-                open.counts.note_computed();
-                if graph.options.is_traced {
-                    open.notes.note(node, name, began..ended);
-                }
-                if open.id.opening > opening && error_of(&result.result).is_some() {
-                    // It has failed in the opening before, and may go well in this one.
-                    open.pool.skipped(node);
-                } else {
-                    open.pool.computed(node, result);
-                }
-                open.outbox()
-            }
-            _ => Outbox::default(),
+        if now.opening > id.opening && error_of(&result.result).is_some() {
+            // It has failed in the opening before, and may go well in this one.
+            part.pool.skipped(node);
+        } else {
+            part.pool.computed(node, result);
         }
-    }
-
-    /// Awaits the results of these nodes, which the program on this PE wants since this opening.
-    pub(super) async fn delivered(
-        &self,
-        id: RunId,
-        nodes: &[NodeId],
-    ) -> Result<Vec<Value>, DagError> {
-        let mut values = Vec::with_capacity(nodes.len());
-        for node in nodes {
-            let poll = |task: &mut Task<'_>| self.poll_delivered(id, *node, task.waker());
-            values.push(std::future::poll_fn(poll).await?);
-        }
-        Ok(values)
-    }
-
-    fn poll_delivered(
-        &self,
-        id: RunId,
-        node: NodeId,
-        waker: &Waker,
-    ) -> Poll<Result<Value, DagError>> {
-        let State { stage, failure } = &mut *self.state();
-        if let Some((_, error)) = failure.as_ref().filter(|(last, _)| *last >= id.opening) {
-            return Poll::Ready(Err(error.clone()));
-        }
-        match stage {
-            Stage::Open(open) => {
-                if let Some(result) = open.delivered.get(&node) {
-                    let error = error_of(result).cloned();
-                    return Poll::Ready(error.map_or_else(|| Ok(result.clone()), Err));
-                }
-                let known = open.wakers.entry(node).or_default();
-                if !known.iter().any(|known| known.will_wake(waker)) {
-                    known.push(waker.clone());
-                }
-                Poll::Pending
-            }
-            // It is not closed while a program waits for it, unless the job ends.
-            Stage::Early(_) | Stage::Closed => Poll::Ready(Err(TaskError::ShuttingDown.into())),
-        }
-    }
-
-    /// The program has these results.
-    pub(super) fn forget_delivered(&self, nodes: &[NodeId]) {
-        let mut forgotten = Vec::new();
-        if let Stage::Open(open) = &mut self.state().stage {
-            forgotten.extend(nodes.iter().filter_map(|node| open.delivered.remove(node)));
-        }
-        // After the lock: the results are the user's.
-        drop(forgotten);
-    }
+    })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::dag::runs::RunName;
-
-    #[test]
-    fn a_part_that_has_not_begun_keeps_what_arrives_and_knows_nothing() {
-        let name = RunName { digest: 7, key: None };
-        let id = RunId { name, opening: Opening { attempt: 1, root: Pe::ROOT, number: 1 } };
-        let part = Part::early();
-        part.receive(id, Pe::new(3), vec![PoolMessage::Load(1), PoolMessage::Load(2)]);
-        part.note_report(id, Pe::new(3), 5);
-        assert_eq!(part.early_senders(), BTreeSet::from([Pe::new(3)]));
-        assert_eq!((part.has_begun(), part.computed(|_| true), part.report(0)), (false, 0, None));
-        assert!(part.inviter().is_none() && part.graph().is_none() && part.page(0).is_none());
-        assert_eq!(part.name_of(NodeId { block: 0, index: 0 }), "?");
-        part.close();
-        assert!(part.has_begun() && part.early_senders().is_empty());
-        assert_eq!(part.computed(|_| true), 0);
+/// Awaits the results of these nodes, which the program on this PE wants since this opening.
+pub(super) async fn delivered(
+    run: &Member<RunPart>,
+    id: GroupId,
+    nodes: &[NodeId],
+) -> Result<Vec<Value>, DagError> {
+    let mut values = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        let poll = |task: &mut Task<'_>| {
+            let polled = run.with_opening(id, |part| part.poll_delivered(*node, task.waker()));
+            // It is not closed while a program waits for it, unless the job ends.
+            let over = || Poll::Ready(Err(TaskError::ShuttingDown.into()));
+            polled
+                .map_or_else(|error| Poll::Ready(Err(error)), |polled| polled.unwrap_or_else(over))
+        };
+        values.push(std::future::poll_fn(poll).await?);
     }
+    Ok(values)
+}
+
+/// The program has these results.
+pub(super) fn forget_delivered(run: &Member<RunPart>, nodes: &[NodeId]) {
+    let forget = |_, part: &mut RunPart| {
+        nodes.iter().filter_map(|node| part.delivered.remove(node)).collect::<Vec<_>>()
+    };
+    // After the lock: the results are the user's.
+    drop(run.with(forget));
 }

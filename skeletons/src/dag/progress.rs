@@ -1,13 +1,12 @@
 //! How far a run is: each PE tells that of the program now and then how many nodes it has computed.
 
-use super::part::Part;
-use super::pe::Runs;
-use super::runs::{RunId, RunName};
+use super::part::RunPart;
 use futures_util::future::{Either, select};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::pin;
 use std::time::Duration;
+use ultramarine_group::{GroupId, Groups, Member, Name};
 use ultramarine_runtime::executor::Context;
 use ultramarine_topology::Pe;
 
@@ -58,21 +57,35 @@ impl Counts {
 }
 
 /// Has this PE report after this time. Until then more may be computed.
-pub(super) fn report_later(cx: &Context, part: (RunName, u64), after: Duration) {
-    let report = async |cx: Context, ((name, number), after): ((RunName, u64), Duration)| {
+pub(super) fn report_later(cx: &Context, part: (Name, u64), after: Duration) {
+    let report = async |cx: Context, ((name, number), after): ((Name, u64), Duration)| {
         cx.sleep(after).await;
-        let part = Runs::on(&cx).table().get(name);
-        let report = part.and_then(|part| part.report(number));
-        let Some((id, computed)) = report else { return };
-        let note = async |cx: Context, (id, from, computed): (RunId, Pe, u64)| {
-            let part = Runs::on(&cx).table().get(id.name);
-            part.into_iter().for_each(|part| part.note_report(id, from, computed));
+        let run = Groups::<RunPart>::on(&cx).get(name);
+        let report = run.and_then(|run| run.with(|id, part| part.report(id, number)));
+        let Some((id, computed)) = report.flatten() else { return };
+        let note = async |cx: Context, (id, from, computed): (GroupId, Pe, u64)| {
+            let run = Groups::<RunPart>::on(&cx).get(id.name);
+            run.and_then(|run| run.with(|now, part| part.note_report((id, now), from, computed)));
         };
         // If it cannot be told, the job ends.
-        let _ = cx.tell(id.opening.root, note, (id, cx.pe(), computed));
+        let _ = cx.tell(id.opening.by, note, (id, cx.pe(), computed));
     };
     // A message comes before the nodes that wait; a task would not.
     let _ = cx.tell(cx.pe(), report, (part, after));
+}
+
+impl RunPart {
+    /// The run, and how many nodes of this graph the PE has computed.
+    fn report(&mut self, id: GroupId, number: u64) -> Option<(GroupId, u64)> {
+        (self.number == number).then(|| (id, self.counts.report()))
+    }
+
+    /// A PE says how many nodes it has computed in an opening of the run, which may be over now.
+    fn note_report(&mut self, (told, now): (GroupId, GroupId), from: Pe, computed: u64) {
+        if told == now {
+            self.counts.note_report(from, computed);
+        }
+    }
 }
 
 /// What a program wants to hear of its run.
@@ -100,11 +113,12 @@ impl Watch {
     pub(super) async fn beside<T, E>(
         mut self,
         cx: &Context,
-        part: &Part,
+        run: &Member<RunPart>,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
         // What the dead had is lost, or the others have it.
-        let computed = || part.computed(|pe| !cx.is_dead(pe));
+        let computed =
+            || run.with(|_, part| part.counts.of(|pe| !cx.is_dead(pe))).unwrap_or_default();
         let mut work = pin!(work);
         loop {
             match select(work.as_mut(), pin!(cx.sleep(self.every))).await {

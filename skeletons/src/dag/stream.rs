@@ -2,19 +2,16 @@
 
 use super::builder::Builder;
 use super::error::DagError;
-use super::graph::Graph;
 use super::handles::{NodeId, Wanted};
 use super::host::Host;
-use super::pe::Runs;
-use super::pool::Pool;
+use super::messages::tell_first;
+use super::part::{delivered, forget_delivered};
 use super::run::Dag;
-use super::runs::RunId;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::marker::PhantomData;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::executor::{Context, Portable};
-use ultramarine_topology::Pe;
 
 /// An endless graph that is being computed; [`Dag::stream`] begins one.
 ///
@@ -74,9 +71,15 @@ where
         let mut host = Host::open(cx, dag)?;
         host.start(Vec::new(), &[])?;
         let threads = u64::from(cx.pes()) * cx.threads() as u64;
-        let (window, returned) = ((2 * threads).min(1 << 16) as u32, PhantomData);
-        let (ahead, newest, first, told) = Default::default();
-        Ok(DagStream { host, ahead, newest, first, told, window, returned })
+        Ok(DagStream {
+            host,
+            ahead: VecDeque::new(),
+            newest: BTreeSet::new(),
+            first: 0,
+            told: 0,
+            window: (2 * threads).min(1 << 16) as u32,
+            returned: PhantomData,
+        })
     }
 
     /// How many blocks are computed ahead, at least 1. Default: two for each thread of the job.
@@ -110,28 +113,16 @@ where
             self.ahead.push_back(returned);
         }
         let nodes = self.ahead.front().cloned().unwrap_or(Ok(Vec::new()))?;
-        let part = self.host.part.clone();
-        let (id, told) = (self.host.id(), self.told);
-        let values =
-            self.host.attend(part.delivered(id, &nodes), |cx| tell_first(cx, id, told)).await?;
+        let run = &self.host.run;
+        let values = delivered(run.member(), run.id(), &nodes).await?;
         self.ahead.pop_front();
         self.first = self.first.checked_add(1).expect("fewer than 2^32 blocks");
-        part.forget_delivered(&nodes);
+        forget_delivered(run.member(), &nodes);
         // Each half of the window, since all PEs hear of it.
         if self.first - self.told >= self.window.div_ceil(2) {
             self.told = self.first;
-            tell_first(&self.host.cx, id, self.told);
+            tell_first(run.context(), run.id(), self.told);
         }
         Ok(W::results(values))
     }
-}
-
-/// Tells all PEs that the blocks before this one are over: this PE has what they returned.
-fn tell_first(cx: &Context, id: RunId, first: u32) {
-    let advance = async |cx: Context, (id, keeper, first): (RunId, Pe, u32)| {
-        let advance = |pool: &mut Pool<Graph>| pool.advance(keeper, first);
-        Runs::on(&cx).act(&cx, id, |part| part.act(advance));
-    };
-    // If it cannot be told, the job ends.
-    let _ = cx.tell_all(advance, (id, cx.pe(), first));
 }

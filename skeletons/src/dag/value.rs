@@ -3,10 +3,10 @@
 use super::error::DagError;
 use super::handles::NodeId;
 use super::messages::send_value;
-use super::runs::RunId;
 use serde::{Deserialize, Serialize};
 use std::any::{Any, type_name};
 use std::sync::Arc;
+use ultramarine_group::GroupId;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Portable, caught, discard, memory_estimate};
 use ultramarine_runtime::wire;
@@ -46,7 +46,7 @@ impl Value {
         mut self,
         cx: &Context,
         to: Pe,
-        of: (RunId, NodeId),
+        of: (GroupId, NodeId),
     ) -> Result<(), TaskError> {
         self.0.take().map_or(Ok(()), |result| result.send(cx, to, of))
     }
@@ -83,7 +83,7 @@ pub(super) trait AnyResult: Any + Send + Sync {
 
     fn memory(self: Arc<Self>) -> u64;
 
-    fn send(self: Arc<Self>, cx: &Context, to: Pe, of: (RunId, NodeId)) -> Result<(), TaskError>;
+    fn send(self: Arc<Self>, cx: &Context, to: Pe, of: (GroupId, NodeId)) -> Result<(), TaskError>;
 
     fn encoded(&self) -> Result<Vec<u8>, String>;
 }
@@ -97,7 +97,7 @@ impl<T: Portable + Sync> AnyResult for T {
         caught(type_name::<T>(), || memory_estimate(&self) as u64).unwrap_or(0)
     }
 
-    fn send(self: Arc<Self>, cx: &Context, to: Pe, of: (RunId, NodeId)) -> Result<(), TaskError> {
+    fn send(self: Arc<Self>, cx: &Context, to: Pe, of: (GroupId, NodeId)) -> Result<(), TaskError> {
         send_value(self, cx, to, of)
     }
 

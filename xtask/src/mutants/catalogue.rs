@@ -25,9 +25,15 @@ pub(crate) struct Area {
 const RUNTIME: Area =
     Area { name: "", package: "runtime", users: &["skeletons", "launch"], top: "" };
 
-pub(crate) const AREAS: [Area; 4] = [
+pub(crate) const AREAS: [Area; 5] = [
     Area { name: "protocol", top: "runtime/src/protocol/mod.rs", ..RUNTIME },
     Area { name: "executor", top: "runtime/src/executor/mod.rs", ..RUNTIME },
+    Area {
+        name: "group",
+        package: "group",
+        users: &["skeletons", "launch"],
+        top: "group/src/lib.rs",
+    },
     Area {
         name: "journal",
         package: "journal",

@@ -18,18 +18,6 @@ pub(in crate::dag) enum PoolMessage<V> {
     Load(u32),
 }
 
-impl<V> PoolMessage<V> {
-    /// The same with another form of the result, if there is one.
-    pub(in crate::dag) fn map<W>(self, form: impl FnOnce(V) -> W) -> PoolMessage<W> {
-        match self {
-            PoolMessage::Request(node) => PoolMessage::Request(node),
-            PoolMessage::Result(node, result) => PoolMessage::Result(node, form(result)),
-            PoolMessage::Push(node, pushes_left) => PoolMessage::Push(node, pushes_left),
-            PoolMessage::Load(load) => PoolMessage::Load(load),
-        }
-    }
-}
-
 /// What a pool wants its owner to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::dag) enum PoolEffect<V> {

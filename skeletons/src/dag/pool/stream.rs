@@ -42,6 +42,11 @@ impl<S: Shape> Pool<S> {
         self.go_on();
     }
 
+    /// The first block that is not over, if this PE is the keeper.
+    pub(in crate::dag) fn first_kept(&self) -> Option<u32> {
+        self.stream.filter(|stream| stream.keeper == self.me).map(|stream| stream.first)
+    }
+
     /// Whether the node is of a block that was forgotten. None that is not over needs it; one that
     /// asks for it has not heard that yet.
     pub(super) fn is_forgotten(&self, node: NodeId) -> bool {

@@ -17,12 +17,12 @@ mod timeline;
 
 use super::block::Block;
 use super::handles::NodeId;
-use super::pe::Runs;
-use super::runs::RunId;
+use super::part::RunPart;
 use futures_util::future::try_join_all;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use ultramarine_group::{GroupId, Groups};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::Context;
 use ultramarine_topology::Pe;
@@ -78,7 +78,7 @@ impl Trace {
     /// Asks all PEs that live what they have noted. One that dies meanwhile is left out.
     pub(super) async fn gather(
         cx: &Context,
-        id: RunId,
+        id: GroupId,
         graph: Option<TracedGraph>,
     ) -> Result<Self, TaskError> {
         // A PE that dies is not replaced by another.
@@ -90,10 +90,10 @@ impl Trace {
 }
 
 /// What a PE has noted so far.
-async fn pages_of(cx: &Context, id: RunId, pe: Pe) -> Result<Vec<Page>, TaskError> {
-    let noted = async |cx: Context, (id, from): (RunId, usize)| {
-        let part = Runs::on(&cx).table().get(id.name);
-        part.and_then(|part| part.page(from))
+async fn pages_of(cx: &Context, id: GroupId, pe: Pe) -> Result<Vec<Page>, TaskError> {
+    let noted = async |cx: Context, (id, from): (GroupId, usize)| {
+        let run = Groups::<RunPart>::on(&cx).get(id.name);
+        run.and_then(|run| run.with(|_, part| part.notes.page(from)))
     };
     let (mut pages, mut count) = (Vec::new(), 0);
     loop {

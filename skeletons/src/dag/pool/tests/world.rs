@@ -79,6 +79,12 @@ impl Shape for Drawn {
     }
 }
 
+impl DrawnBlock {
+    pub(super) fn new(graph: &Arc<Drawn>, number: u32) -> Self {
+        DrawnBlock(graph.clone(), number)
+    }
+}
+
 impl BlockShape for DrawnBlock {
     fn nodes(&self) -> u32 {
         self.0.inputs.len() as u32
@@ -98,6 +104,16 @@ pub(super) fn weighed(result: u64) -> Weighed<u64> {
     Weighed { result, bytes: 1.0, cost_ns: (result % 2 * 1_000_000) as f32 }
 }
 
+/// A message as a pool receives it.
+pub(super) fn arrived(message: PoolMessage<u64>) -> PoolMessage<Weighed<u64>> {
+    match message {
+        PoolMessage::Request(node) => PoolMessage::Request(node),
+        PoolMessage::Result(node, result) => PoolMessage::Result(node, weighed(result)),
+        PoolMessage::Push(node, pushes_left) => PoolMessage::Push(node, pushes_left),
+        PoolMessage::Load(load) => PoolMessage::Load(load),
+    }
+}
+
 impl Drawn {
     /// The last node of a block.
     pub(super) fn last(&self, block: u32) -> NodeId {
@@ -105,7 +121,7 @@ impl Drawn {
     }
 
     /// What a node's result is: it depends on those of all its inputs, and on their order.
-    fn compute(node: NodeId, inputs: impl Iterator<Item = u64>) -> u64 {
+    pub(super) fn compute(node: NodeId, inputs: impl Iterator<Item = u64>) -> u64 {
         inputs.fold(u64::from(node.index) + 1, |sum, input| {
             sum.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(input)
         })
@@ -353,7 +369,7 @@ impl World {
             // As in a part: what has failed before is tried again.
             Event::Arrive { message: PoolMessage::Result(_, FAILED), opening, .. }
                 if opening < known => {}
-            Event::Arrive { from, message, .. } => pool.receive(from, message.map(weighed)),
+            Event::Arrive { from, message, .. } => pool.receive(from, arrived(message)),
             Event::Died(pe) => pool.died(pe),
             Event::Advance(first) => pool.advance(Pe::ROOT, first),
             Event::Computed(node, opening) => {

@@ -1,0 +1,188 @@
+//! The groups that a PE knows. What arrives for a group may be there before the PE is invited, or
+//! after the group is closed.
+//!
+//! Only what is closed must be told from what is still to be opened, since a request that is
+//! dropped too early is never answered: so each opening of a group comes after those before.
+
+use crate::name::{GroupId, Name, Opening};
+use std::collections::{BTreeMap, VecDeque};
+use ultramarine_topology::Pe;
+
+/// How many closed groups a PE remembers. What arrives later than that is kept as if it were
+/// early, a few bytes each.
+const CLOSED_MAX: usize = 4096;
+
+/// The groups that a PE knows. `C` holds its part of one.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Table<C> {
+    known: BTreeMap<Name, Known<C>>,
+    /// Groups that are closed, the newest first.
+    closed: VecDeque<GroupId>,
+    /// The number of openings on this PE.
+    openings: u64,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Known<C> {
+    opening: Opening,
+    /// How many programs on this PE use it.
+    users: u32,
+    cell: C,
+}
+
+impl<C: Clone> Known<C> {
+    fn join(&mut self, opening: Opening) -> C {
+        self.opening = opening.max(self.opening);
+        self.cell.clone()
+    }
+}
+
+impl<C> Default for Table<C> {
+    fn default() -> Self {
+        Table { known: BTreeMap::new(), closed: VecDeque::new(), openings: 0 }
+    }
+}
+
+impl<C: Clone> Table<C> {
+    /// A program on this PE opens a group, in this attempt of the main task.
+    pub fn begin(
+        &mut self,
+        digest: u128,
+        is_owned: bool,
+        (attempt, by): (u32, Pe),
+        make: impl FnOnce() -> C,
+    ) -> (GroupId, C) {
+        self.openings += 1;
+        let number = self.openings;
+        let name = Name { digest, owner: is_owned.then_some((by, number)) };
+        let id = GroupId { name, opening: Opening { attempt, by, number } };
+        let known = self.entry(id, make);
+        known.users += 1;
+        (id, known.join(id.opening))
+    }
+
+    /// A program on this PE needs its group no more. Returns the group if no other program does.
+    pub fn leave(&mut self, name: Name) -> Option<GroupId> {
+        let known = self.known.get_mut(&name)?;
+        known.users -= 1;
+        (known.users == 0).then_some(GroupId { name, opening: known.opening })
+    }
+
+    /// The group that this PE is invited to, or for which something has arrived. `None`: it is
+    /// closed.
+    pub fn join(&mut self, id: GroupId, make: impl FnOnce() -> C) -> Option<C> {
+        (!self.is_closed(id)).then(|| self.entry(id, make).join(id.opening))
+    }
+
+    /// The group of this name, if this PE has a part of it.
+    pub fn get(&self, name: Name) -> Option<C> {
+        self.known.get(&name).map(|known| known.cell.clone())
+    }
+
+    /// The group as of its last opening that this PE knows.
+    pub fn newest(&self, id: GroupId) -> GroupId {
+        let known = self.known.get(&id.name).map(|known| known.opening);
+        GroupId { opening: known.map_or(id.opening, |known| known.max(id.opening)), ..id }
+    }
+
+    /// A group is closed, unless it has been opened again. Returns this PE's part.
+    pub fn close(&mut self, id: GroupId) -> Option<C> {
+        let is_needed = |known: &Known<C>| known.users > 0 || known.opening > id.opening;
+        if self.known.get(&id.name).is_some_and(is_needed) {
+            return None;
+        }
+        if !self.closed.contains(&id) {
+            self.closed.truncate(CLOSED_MAX - 1);
+            self.closed.push_front(id);
+        }
+        self.known.remove(&id.name).map(|known| known.cell)
+    }
+
+    /// All groups that are not closed, and whether a program on this PE uses them.
+    pub fn all(&self) -> Vec<(GroupId, bool, C)> {
+        let of = |(name, known): (&Name, &Known<C>)| {
+            let id = GroupId { name: *name, opening: known.opening };
+            (id, known.users > 0, known.cell.clone())
+        };
+        self.known.iter().map(of).collect()
+    }
+
+    /// The last groups that were closed, the newest first.
+    pub fn closed(&self) -> impl Iterator<Item = GroupId> + '_ {
+        self.closed.iter().copied()
+    }
+
+    fn is_closed(&self, id: GroupId) -> bool {
+        let is_later = |closed: &GroupId| closed.name == id.name && closed.opening >= id.opening;
+        !self.known.contains_key(&id.name) && self.closed.iter().any(is_later)
+    }
+
+    fn entry(&mut self, id: GroupId, make: impl FnOnce() -> C) -> &mut Known<C> {
+        let made = || Known { opening: id.opening, users: 0, cell: make() };
+        self.known.entry(id.name).or_insert_with(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(digest: u128, attempt: u32, number: u64) -> GroupId {
+        let opening = Opening { attempt, by: Pe::ROOT, number };
+        GroupId { name: Name { digest, owner: None }, opening }
+    }
+
+    #[test]
+    fn what_is_early_waits_and_what_is_late_is_dropped() {
+        let mut table = Table::default();
+        assert_eq!(table.join(id(1, 1, 1), || 'a'), Some('a'), "early");
+        assert_eq!(table.join(id(1, 1, 1), || 'b'), Some('a'));
+        assert_eq!(table.close(id(1, 1, 1)), Some('a'));
+        assert_eq!(table.join(id(1, 1, 1), || 'c'), None, "late");
+        assert_eq!(table.join(id(2, 1, 1), || 'd'), Some('d'), "another group");
+    }
+
+    #[test]
+    fn a_group_that_is_opened_again_is_not_closed_by_its_former_end() {
+        let mut table = Table::default();
+        table.join(id(1, 1, 1), || 'a');
+        assert_eq!(table.close(id(1, 1, 1)), Some('a'));
+        assert_eq!(table.join(id(1, 1, 2), || 'b'), Some('b'), "it is of the next opening");
+        assert_eq!(table.join(id(1, 1, 2), || 'c'), Some('b'));
+        assert_eq!(table.close(id(1, 1, 1)), None);
+        assert_eq!(table.close(id(1, 1, 2)), Some('b'));
+        assert_eq!(table.join(id(1, 1, 2), || 'd'), None, "the invitation is late");
+    }
+
+    #[test]
+    fn another_root_joins_what_goes_on() {
+        let mut table = Table::default();
+        table.join(id(1, 1, 7), || 'a');
+        let (opened, cell) = table.begin(1, false, (2, Pe::ROOT), || 'b');
+        assert_eq!((opened, cell), (id(1, 2, 1), 'a'));
+        assert_eq!(table.close(id(1, 1, 7)), None, "the former root's end comes late");
+        assert_eq!(table.leave(opened.name), Some(opened));
+    }
+
+    #[test]
+    fn two_programs_share_a_group_of_the_same_digest_unless_it_is_owned() {
+        let mut table = Table::default();
+        let (first, _) = table.begin(1, false, (1, Pe::ROOT), || 'a');
+        let (second, cell) = table.begin(1, false, (1, Pe::ROOT), || 'b');
+        assert_eq!((cell, second > first), ('a', true));
+        assert_eq!(table.begin(1, true, (1, Pe::ROOT), || 'c').1, 'c');
+        assert_eq!(table.leave(first.name), None, "the other needs it");
+        assert_eq!(table.leave(first.name), Some(second));
+    }
+
+    /// A request of the next opening has overtaken the end of the former.
+    #[test]
+    fn what_arrives_for_a_later_opening_keeps_the_group() {
+        let mut table = Table::default();
+        table.join(id(1, 1, 1), || 'a');
+        assert_eq!(table.join(id(1, 1, 2), || 'b'), Some('a'));
+        assert_eq!(table.close(id(1, 1, 1)), None);
+        assert_eq!(table.newest(id(1, 1, 1)), id(1, 1, 2), "an invitation to the former is late");
+        assert_eq!(table.join(id(1, 1, 2), || 'c'), Some('a'), "it is invited");
+    }
+}
