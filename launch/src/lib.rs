@@ -76,6 +76,7 @@ mod request;
 mod settings_page;
 mod start;
 mod stdout;
+mod subscriber;
 mod threads;
 #[cfg(feature = "mpi")]
 mod world;
@@ -128,9 +129,9 @@ pub mod prelude {
 /// worker thread if one is free, or else on a thread of its own beside them, where rayon's
 /// functions use rayon's global pool. So let it wait rather than compute: tasks are for that.
 ///
-/// What the runtime has to say goes to standard error, panics included (unless the program has set
-/// a panic hook by then). If that cannot be written, or is not read, it is lost, and the job goes
-/// on.
+/// What the runtime has to say goes to standard error, panics included, unless the program has
+/// installed a subscriber of `tracing` or a panic hook by then. If that cannot be written, or is not
+/// read, it is lost, and the job goes on.
 ///
 /// # Errors
 ///
