@@ -11,7 +11,7 @@
 //!
 //! fn main() -> ultramarine::Result<()> {
 //!     ultramarine::run(async |cx| {                      // runs on the root; the other PEs serve
-//!         let ranges = chunks(1..2_001, 40);
+//!         let ranges = split_range(1..2_001, 40);
 //!         let sums = par_map(&cx, |r| r.map(totient).sum::<u64>(), ranges).await?;
 //!         println!("{}", sums.iter().sum::<u64>());
 //!         Ok(())

@@ -132,3 +132,21 @@ fn a_value_that_cannot_travel_is_refused_with_what_to_do() {
     let part = "cx.spawn_fn(Distance::ONE, |(n, bare): (u64, Bare)| n, (5, Bare(6)))";
     refused("part", Effort::Check, part, &["not implemented for `Bare`", "serde::Serialize"]);
 }
+
+#[test]
+fn a_builder_returns_nodes() {
+    let graph = |wanted: &str| {
+        let build = format!(
+            "|g: &mut Builder, (): &()| {{ let node = g.source(|n: &u64| *n, 5); {wanted} }}"
+        );
+        format!("use ultramarine::skeletons::dag::{{Builder, dag}}; dag({build}, ()).run(&cx)")
+    };
+    let nodes = |count| format!("({})", ["node"].repeat(count).join(", "));
+    for right in ["node".to_owned(), "vec![node]".to_owned(), nodes(2), nodes(8)] {
+        compile("wanted", Effort::Check, &graph(&right)).expect(&right);
+    }
+    for wrong in ["5".to_owned(), nodes(9)] {
+        let words = ["a builder cannot return", "a tuple of two to eight nodes"];
+        refused("unwanted", Effort::Check, &graph(&wrong), &words);
+    }
+}

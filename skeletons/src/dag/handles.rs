@@ -73,33 +73,6 @@ pub trait Inputs: Copy + 'static {
     fn results(values: &[Value]) -> Self::Results<'_>;
 }
 
-macro_rules! tuples {
-    ($($node:ident: $type:ident),+) => {
-        impl<$($type: 'static),+> Inputs for ($(Node<$type>,)+) {
-            type Results<'a> = ($(&'a $type,)+);
-
-            fn ids(self) -> impl Iterator<Item = NodeId> {
-                let ($($node,)+) = self;
-                [$($node.id),+].into_iter()
-            }
-
-            fn results(values: &[Value]) -> Self::Results<'_> {
-                let [$($node),+] = values else { unreachable!("each input has a result") };
-                ($(result::<$type>($node),)+)
-            }
-        }
-    };
-}
-
-tuples!(a: A);
-tuples!(a: A, b: B);
-tuples!(a: A, b: B, c: C);
-tuples!(a: A, b: B, c: C, d: D);
-tuples!(a: A, b: B, c: C, d: D, e: E);
-tuples!(a: A, b: B, c: C, d: D, e: E, f: F);
-tuples!(a: A, b: B, c: C, d: D, e: E, f: F, g: G);
-tuples!(a: A, b: B, c: C, d: D, e: E, f: F, g: G, h: H);
-
 /// The nodes whose results a program wants: one, several in a tuple, or many of one type.
 /// Other types need not implement it.
 #[diagnostic::on_unimplemented(
@@ -144,22 +117,42 @@ impl<T: Clone + 'static> Wanted for Vec<Node<T>> {
     }
 }
 
-macro_rules! wanted {
-    ($($place:tt: $type:ident),+) => {
+macro_rules! tuples {
+    ($($node:ident: $type:ident),+) => {
+        impl<$($type: 'static),+> Inputs for ($(Node<$type>,)+) {
+            type Results<'a> = ($(&'a $type,)+);
+
+            fn ids(self) -> impl Iterator<Item = NodeId> {
+                let ($($node,)+) = self;
+                [$($node.id),+].into_iter()
+            }
+
+            fn results(values: &[Value]) -> Self::Results<'_> {
+                let [$($node),+] = values else { unreachable!("each input has a result") };
+                ($(result::<$type>($node),)+)
+            }
+        }
+
         impl<$($type: Clone + 'static),+> Wanted for ($(Node<$type>,)+) {
             type Results = ($($type,)+);
 
             fn ids(&self) -> Vec<NodeId> {
-                vec![$(self.$place.id),+]
+                Inputs::ids(*self).collect()
             }
 
             fn results(values: Vec<Value>) -> Self::Results {
-                ($(result::<$type>(&values[$place]).clone(),)+)
+                let ($($node,)+) = <Self as Inputs>::results(&values);
+                ($($node.clone(),)+)
             }
         }
     };
 }
 
-wanted!(0: A, 1: B);
-wanted!(0: A, 1: B, 2: C);
-wanted!(0: A, 1: B, 2: C, 3: D);
+tuples!(a: A);
+tuples!(a: A, b: B);
+tuples!(a: A, b: B, c: C);
+tuples!(a: A, b: B, c: C, d: D);
+tuples!(a: A, b: B, c: C, d: D, e: E);
+tuples!(a: A, b: B, c: C, d: D, e: E, f: F);
+tuples!(a: A, b: B, c: C, d: D, e: E, f: F, g: G);
+tuples!(a: A, b: B, c: C, d: D, e: E, f: F, g: G, h: H);
