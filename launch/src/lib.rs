@@ -111,9 +111,19 @@ pub mod variables {
     pub use ultramarine_environment::variables::{Scope, TABLE, Variable};
 }
 
-/// What most programs need.
+/// What most programs need. All else is to be named by its path, as in
+/// [`ultramarine::skeletons::dag`](crate::skeletons::dag).
 pub mod prelude {
-    pub use crate::skeletons::*;
+    // By its module, because the module has the same name.
+    pub use crate::skeletons::map::map;
+    pub use crate::skeletons::{
+        Algorithm, Bounded, DivideAndConquer, JournalError, OtherBuilds, Splitting, TaskSet, Tree,
+        divide_and_conquer, enumerate, fork_divide_and_conquer, fork_map, map_async,
+        map_async_with, map_shared, map_with, maximise, par_divide_and_conquer, par_enumerate,
+        par_map, par_map_2level, par_map_2level_relaxed, par_map_local, par_map_reduce,
+        par_map_reduce_range_thresh, par_map_stream, par_maximise, push_map, race, select,
+        split_range,
+    };
     pub use crate::{Context, Distance, Failure, Pe, Remote, Shared, TaskError};
 }
 

@@ -29,7 +29,7 @@ pub fn split_range(range: Range<u64>, count: usize) -> Vec<Range<u64>> {
 /// does, the shares are still fair.
 ///
 /// ```
-/// use ultramarine::prelude::*;
+/// use ultramarine::skeletons::shares;
 /// assert_eq!(shares(6, &[2, 1]), [vec![0, 2, 3, 5], vec![1, 4]]);
 /// ```
 ///
