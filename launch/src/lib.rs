@@ -140,8 +140,8 @@ pub mod prelude {
 /// functions use rayon's global pool. So let it wait rather than compute: tasks are for that.
 ///
 /// What the runtime has to say goes to standard error, panics included, unless the program has
-/// installed a subscriber of `tracing` or a panic hook by then. If that cannot be written, or is not
-/// read, it is lost, and the job goes on.
+/// installed a subscriber of `tracing` or a panic hook by then. If that cannot be written, or is
+/// not read, it is lost, and the job goes on.
 ///
 /// # Errors
 ///

@@ -172,7 +172,7 @@ mod tests {
         let (sender, written) = std::sync::mpsc::channel();
         let write = move |line: String| sender.send(line).unwrap();
         tracing::subscriber::with_default(Lines { filter, has_colours, write }, say);
-        let without_time = |line: String| line.split_once("Z").unwrap().1.to_owned();
+        let without_time = |line: String| line.split_once('Z').unwrap().1.to_owned();
         written.iter().map(without_time).collect()
     }
 

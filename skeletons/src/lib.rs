@@ -55,8 +55,8 @@
 //! | [`TaskSet`] | the program spawns tasks and takes each result when it comes | |
 //! | [`select`], [`race`] | the first future that ends counts; the others are cancelled | |
 //!
-//! [`split_range`] and [`shares`] divide data. Maps return the results in the order of the items, or
-//! the first error.
+//! [`split_range`] and [`shares`] divide data. Maps return the results in the order of the items,
+//! or the first error.
 //!
 //! # Which module answers which question?
 //!
@@ -79,13 +79,10 @@ pub mod journal;
 pub mod map;
 mod parts;
 mod reduce;
+mod result_future;
 pub mod search;
 mod set;
 mod share;
-
-/// A boxed future of a task's result.
-type ResultFuture<R> =
-    futures_util::future::BoxFuture<'static, Result<R, ultramarine_runtime::error::TaskError>>;
 
 pub use divide::{
     Algorithm, DivideAndConquer, divide_and_conquer, fork_divide_and_conquer,

@@ -156,3 +156,27 @@ tuples!(a: A, b: B, c: C, d: D, e: E);
 tuples!(a: A, b: B, c: C, d: D, e: E, f: F);
 tuples!(a: A, b: B, c: C, d: D, e: E, f: F, g: G);
 tuples!(a: A, b: B, c: C, d: D, e: E, f: F, g: G, h: H);
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Builder, evaluate};
+
+    #[test]
+    fn a_builder_may_return_eight_nodes_of_eight_types() {
+        let build = |g: &mut Builder, one: &u8| {
+            let one = g.source(|n: &u8| *n, *one);
+            (
+                one,
+                g.map(|(): &(), n: &u8| u16::from(*n) + 1, (), one),
+                g.map(|(): &(), n: &u8| u32::from(*n) + 2, (), one),
+                g.map(|(): &(), n: &u8| u64::from(*n) + 3, (), one),
+                g.map(|(): &(), n: &u8| i64::from(*n) - 6, (), one),
+                g.map(|(): &(), n: &u8| n.to_string(), (), one),
+                g.map(|(): &(), n: &u8| vec![*n; 2], (), one),
+                g.map(|(): &(), n: &u8| *n == 1, (), one),
+            )
+        };
+        let expected = (1, 2, 3, 4, -5, "1".to_owned(), vec![1, 1], true);
+        assert_eq!(evaluate(build, &1), Ok(expected));
+    }
+}

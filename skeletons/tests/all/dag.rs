@@ -8,9 +8,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use ultramarine::skeletons::dag::{
-    Assignment, Builder, DagError, Node, Wanted, dag, evaluate, runs_known,
-};
+use ultramarine::skeletons::dag::{Assignment, Builder, DagError, Node, dag, evaluate, runs_known};
 use ultramarine::{Context, LaneKind, Options, Pe};
 use ultramarine_testkit::{Log, bounded, eventually, racks};
 
@@ -360,30 +358,6 @@ fn rows(g: &mut Builder, &(width, steps): &(u64, u64)) -> Node<u64> {
     }
     let sum = |(): &(), all: &[&Vec<u64>]| all.iter().map(|a| a[0]).fold(0, u64::wrapping_add);
     g.reduce(sum, (), row)
-}
-
-#[test]
-fn a_builder_may_return_eight_nodes_of_eight_types() {
-    fn build(g: &mut Builder, (): &()) -> impl Wanted<Results = Eight> + use<> {
-        let digits = g.source(|n: &u8| *n, 1);
-        let as_text = |(): &(), n: &u8| n.to_string();
-        (
-            digits,
-            g.map(|(): &(), n: &u8| u16::from(*n) + 1, (), digits),
-            g.map(|(): &(), n: &u8| u32::from(*n) + 2, (), digits),
-            g.map(|(): &(), n: &u8| u64::from(*n) + 3, (), digits),
-            g.map(|(): &(), n: &u8| i64::from(*n) - 6, (), digits),
-            g.map(as_text, (), digits),
-            g.map(|(): &(), n: &u8| vec![*n; 2], (), digits),
-            g.map(|(): &(), n: &u8| *n == 1, (), digits),
-        )
-    }
-    type Eight = (u8, u16, u32, u64, i64, String, Vec<u8>, bool);
-    job(racks(&[1, 1], 1), async |cx| {
-        let expected = (1, 2, 3, 4, -5, "1".to_owned(), vec![1, 1], true);
-        assert_eq!(dag(build, ()).run(&cx).await, Ok(expected));
-        Ok(())
-    });
 }
 
 #[test]
