@@ -6,7 +6,7 @@ use clap::Parser;
 use mpi::collective::SystemOperation;
 use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 use std::time::Instant;
-use ultramarine::skeletons::chunks;
+use ultramarine::skeletons::split_range;
 use ultramarine::{Error, Result};
 
 /// Sum Euler's totient over 1, 2, …, N, with MPI alone.
@@ -39,7 +39,7 @@ fn main() -> Result<()> {
     world.barrier();
     let start = Instant::now();
 
-    let ranges = chunks(1..arguments.upto + 1, arguments.tasks);
+    let ranges = split_range(1..arguments.upto + 1, arguments.tasks);
     let own: u64 = ranges.into_iter().skip(rank).step_by(size).flatten().map(totient).sum();
     let root = world.process_at_rank(0);
     if rank != 0 {

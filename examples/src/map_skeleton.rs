@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use std::fmt;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::map::{Apply, Map};
+use ultramarine::skeletons::shares;
 use ultramarine::{Portable, Result, Stateless};
 
 /// The number of items of a task, for skeletons that group items.

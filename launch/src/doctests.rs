@@ -20,5 +20,6 @@ pages! {
     Settings: "docs/guide/settings.md",
     Performance: "docs/guide/performance.md",
     Troubleshooting: "docs/guide/troubleshooting.md",
+    Communication: "docs/guide/communication.md",
     Cookbook: "docs/COOKBOOK.md",
 }

@@ -11,7 +11,7 @@
 //!
 //! fn main() -> ultramarine::Result<()> {
 //!     ultramarine::run(async |cx| {                      // runs on the root; the other PEs serve
-//!         let ranges = chunks(1..2_001, 40);
+//!         let ranges = split_range(1..2_001, 40);
 //!         let sums = par_map(&cx, |r| r.map(totient).sum::<u64>(), ranges).await?;
 //!         println!("{}", sums.iter().sum::<u64>());
 //!         Ok(())
@@ -77,6 +77,7 @@ mod request;
 mod settings_page;
 mod start;
 mod stdout;
+mod subscriber;
 mod threads;
 #[cfg(feature = "mpi")]
 mod world;
@@ -117,9 +118,19 @@ pub mod variables {
     pub use ultramarine_environment::variables::{Scope, TABLE, Variable};
 }
 
-/// What most programs need.
+/// What most programs need. All else is to be named by its path, as in
+/// [`ultramarine::skeletons::dag`](crate::skeletons::dag).
 pub mod prelude {
-    pub use crate::skeletons::*;
+    // By its module, because the module has the same name.
+    pub use crate::skeletons::map::map;
+    pub use crate::skeletons::{
+        Algorithm, Bounded, DivideAndConquer, JournalError, OtherBuilds, Splitting, TaskSet, Tree,
+        divide_and_conquer, enumerate, fork_divide_and_conquer, fork_map, map_async,
+        map_async_with, map_shared, map_with, maximise, par_divide_and_conquer, par_enumerate,
+        par_map, par_map_2level, par_map_2level_relaxed, par_map_local, par_map_reduce,
+        par_map_reduce_range_thresh, par_map_stream, par_maximise, push_map, race, select,
+        split_range,
+    };
     pub use crate::{Context, Distance, Failure, Pe, Remote, Shared, TaskError};
 }
 
@@ -135,9 +146,9 @@ pub mod prelude {
 /// worker thread if one is free, or else on a thread of its own beside them, where rayon's
 /// functions use rayon's global pool. So let it wait rather than compute: tasks are for that.
 ///
-/// What the runtime has to say goes to standard error, panics included (unless the program has set
-/// a panic hook by then). If that cannot be written, or is not read, it is lost, and the job goes
-/// on.
+/// What the runtime has to say goes to standard error, panics included, unless the program has
+/// installed a subscriber of `tracing` or a panic hook by then. If that cannot be written, or is
+/// not read, it is lost, and the job goes on.
 ///
 /// # Errors
 ///

@@ -46,18 +46,18 @@ fn log() -> &'static Log {
 ///
 /// `eprintln!` blocks the task if standard error is a full pipe, and panics if the disk is full.
 pub fn log_line(line: impl Display) {
-    log().write(format!("{line}\n").into_bytes());
+    log_text(format_args!("{line}\n"));
+}
+
+/// The same for a text that need not be a line.
+pub(crate) fn log_text(text: impl Display) {
+    log().write(text.to_string().into_bytes());
 }
 
 /// Writes a line in the name of the runtime.
 #[cfg(feature = "mpi")]
 pub(crate) fn log_runtime_line(line: impl Display) {
     log_line(format_args!("ultramarine: {line}"));
-}
-
-/// What `tracing` writes lines to.
-pub(crate) fn writer() -> impl Write {
-    Lines(log())
 }
 
 /// Waits until what was said is written, or for `FLUSH_WITHIN`. To be called where the process may
@@ -123,20 +123,6 @@ fn report(panic: &PanicHookInfo<'_>) {
     };
     log().write(format!("\nthread '{name}' {panic}\n{}\n", more.trim_end()).into_bytes());
     flush();
-}
-
-/// Lines for [`Log`].
-struct Lines(&'static Log);
-
-impl Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes.to_vec());
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// A queue of lines, and the thread that writes them, once there is one to write.

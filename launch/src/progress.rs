@@ -1,7 +1,6 @@
 //! Shows how far a long computation is.
 
-use crate::log::log_line;
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::log::{log_line, log_text};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io::IsTerminal;
@@ -18,6 +17,13 @@ const LAST_COUNT_WITHIN: Duration = Duration::from_secs(1);
 
 /// Without a terminal, how often a line is written.
 const LINE_EVERY: Duration = Duration::from_secs(1);
+
+/// On a terminal, how often the bar is drawn.
+const BAR_EVERY: Duration = Duration::from_millis(50);
+const BAR_COLUMNS: usize = 40;
+
+/// Empties the terminal's line, and goes to its beginning.
+const CLEAR: &str = "\r\x1b[2K";
 
 /// Awaits `work` and shows how many tasks of the job have ended since, on standard error. On a
 /// terminal this is a bar, or a number if `total` is `None`; else a line is written each second.
@@ -129,48 +135,71 @@ pub fn progress_display(what: &'static str) -> impl FnMut(u64, Option<u64>) + Se
 /// A bar on a terminal, or lines.
 struct Display {
     what: &'static str,
-    /// On a terminal, once something is shown.
-    bar: Option<ProgressBar>,
+    is_bar: bool,
     start: Instant,
-    next_line: Instant,
+    /// When something is shown again.
+    next: Instant,
+    has_shown: bool,
 }
 
 impl Display {
     fn new(what: &'static str) -> Self {
-        let start = Instant::now();
-        Display { what, bar: None, start, next_line: start + LINE_EVERY }
+        let (is_bar, start) = (std::io::stderr().is_terminal(), Instant::now());
+        let next = if is_bar { start } else { start + LINE_EVERY };
+        Display { what, is_bar, start, next, has_shown: false }
     }
 
     fn show(&mut self, done: u64, of: Option<u64>) {
-        let Display { what, bar, start, next_line } = self;
-        if std::io::stderr().is_terminal() {
-            bar.get_or_insert_with(|| new_bar(what, of).with_elapsed(start.elapsed()))
-                .set_position(done);
+        let is_last = self.has_shown && of == Some(done);
+        if Instant::now() < self.next && !is_last {
             return;
         }
-        let has_lines = *next_line > *start + LINE_EVERY;
-        if Instant::now() >= *next_line || (has_lines && of == Some(done)) {
-            let of_all = of.map_or_else(String::new, |of| format!("/{of}"));
-            let took = start.elapsed();
-            log_line(format_args!("{done}{of_all} {what} after {took:.0?}"));
-            *next_line = Instant::now() + LINE_EVERY;
+        let of_all = of.map_or_else(String::new, |of| format!("/{of}"));
+        let took = self.start.elapsed();
+        let text = format!("{done}{of_all} {} after {took:.0?}", self.what);
+        if self.is_bar {
+            let bar = of.map_or_else(String::new, |of| bar(done, of));
+            let line: String = bar.chars().chain(text.chars()).take(columns() - 1).collect();
+            log_text(format!("{CLEAR}{line}"));
+        } else {
+            log_line(text);
         }
+        self.next = Instant::now() + if self.is_bar { BAR_EVERY } else { LINE_EVERY };
+        self.has_shown = true;
     }
 }
 
 impl Drop for Display {
     fn drop(&mut self) {
-        self.bar.iter().for_each(ProgressBar::finish_and_clear);
+        if self.is_bar && self.has_shown {
+            log_text(CLEAR);
+        }
     }
 }
 
-fn new_bar(what: &str, of: Option<u64>) -> ProgressBar {
-    let (style, bar) = match of {
-        Some(of) => {
-            (format!("{{bar:40}} {{pos}}/{{len}} {what}, {{elapsed}}"), ProgressBar::new(of))
-        }
-        None => (format!("{{pos}} {what}, {{elapsed}}"), ProgressBar::no_length()),
-    };
-    let style = ProgressStyle::with_template(&style);
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+/// A bar of which the part is filled that is done, and a space.
+fn bar(done: u64, of: u64) -> String {
+    let share = if of == 0 { 1.0 } else { done as f64 / of as f64 };
+    let filled = ((share * BAR_COLUMNS as f64) as usize).min(BAR_COLUMNS);
+    format!("{}{} ", "█".repeat(filled), "░".repeat(BAR_COLUMNS - filled))
+}
+
+/// The width of the terminal, at least 1.
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+    size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(80)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_filled_as_far_as_the_work_is_done() {
+        let filled = |done, of| bar(done, of).chars().filter(|c| *c == '█').count();
+        let found =
+            [(0, 10), (5, 10), (10, 10), (11, 10), (0, 0)].map(|(done, of)| filled(done, of));
+        assert_eq!(found, [0, 20, 40, 40, 40]);
+        assert_eq!(bar(1, 3).chars().count(), BAR_COLUMNS + 1);
+    }
 }

@@ -4,8 +4,8 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`wire`] | values ↔ bytes |
 //! | [`protocol`] | one PE as a state machine: messages in, messages out |
-//! | [`wire`] | messages ↔ bytes |
 //! | [`transport`] | frames between PEs, over MPI, TCP or memory |
 //! | [`detector`] | notices dead PEs, and agrees with the other PEs on them |
 //! | [`executor`] | runs tasks on worker threads, and connects the other modules |

@@ -12,7 +12,7 @@
 //! /// Counts the squares below `limit`, on all PEs.
 //! async fn squares(cx: &Context, limit: u64) -> Result<u64, TaskError> {
 //!     let count = |range: std::ops::Range<u64>| range.filter(|n| n.isqrt().pow(2) == *n).count();
-//!     let counts = par_map(&cx.supervised(), count, chunks(0..limit, 100)).await?;
+//!     let counts = par_map(&cx.supervised(), count, split_range(0..limit, 100)).await?;
 //!     Ok(counts.into_iter().sum::<usize>() as u64)
 //! }
 //! ```
@@ -55,8 +55,8 @@
 //! | [`TaskSet`] | the program spawns tasks and takes each result when it comes | |
 //! | [`select`], [`race`] | the first future that ends counts; the others are cancelled | |
 //!
-//! [`chunks`] and [`shares`] divide data. Maps return the results in the order of the items, or the
-//! first error.
+//! [`split_range`] and [`shares`] divide data. Maps return the results in the order of the items,
+//! or the first error.
 //!
 //! # Which module answers which question?
 //!
@@ -68,7 +68,7 @@
 //! | How is a graph built, and which PE computes which node of it? | [`dag`] |
 //! | How do results outlive the job? | [`journal`] |
 //! | How does map and reduce place halves? | `reduce` |
-//! | How is data cut into chunks and shares? | `share` |
+//! | How is data divided into parts and shares? | `share` |
 //! | How are tasks spawned and awaited one by one? | `set` |
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
@@ -79,13 +79,10 @@ pub mod journal;
 pub mod map;
 mod parts;
 mod reduce;
+mod result_future;
 pub mod search;
 mod set;
 mod share;
-
-/// A boxed future of a task's result.
-type ResultFuture<R> =
-    futures_util::future::BoxFuture<'static, Result<R, ultramarine_runtime::error::TaskError>>;
 
 pub use divide::{
     Algorithm, DivideAndConquer, divide_and_conquer, fork_divide_and_conquer,
@@ -104,4 +101,4 @@ pub use search::{
     Bounded, Frontier, Splitting, Tree, enumerate, maximise, par_enumerate, par_maximise,
 };
 pub use set::{TaskSet, race, select};
-pub use share::{chunks, shares};
+pub use share::{shares, split_range};

@@ -14,7 +14,7 @@ pub trait Parts: Sized {
     /// Applies `f` to each part, one after another.
     ///
     /// ```
-    /// use ultramarine::prelude::*;
+    /// use ultramarine::skeletons::Parts;
     /// assert_eq!(vec![3, 1, 2].map_each(|n| n * n), [9, 1, 4]);
     /// ```
     fn map_each<T: Send>(self, f: impl FnMut(Self::Item) -> T) -> Self::Mapped<T>;
@@ -25,7 +25,7 @@ pub trait Parts: Sized {
     /// Applies `f` to each part, on all threads of this PE.
     ///
     /// ```
-    /// use ultramarine::prelude::*;
+    /// use ultramarine::skeletons::Parts;
     /// assert_eq!([3, 1, 2].join_each(&|n| n * n), [9, 1, 4]);
     /// ```
     ///

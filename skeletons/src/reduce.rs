@@ -73,6 +73,7 @@ where
 ///
 /// ```
 /// # use ultramarine::prelude::*;
+/// # use ultramarine::skeletons::push_map_reduce_range_thresh;
 /// async fn sum_of_squares(cx: &Context, upto: u64) -> Result<u64, TaskError> {
 ///     let (none, square) = (|| 0, |(): &(), n: u64| n * n);
 ///     push_map_reduce_range_thresh(cx, 1000, 0..upto, (), none, square, |a, b| a + b).await

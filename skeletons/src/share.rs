@@ -1,18 +1,21 @@
-//! Divides data into chunks for tasks and into shares for PEs. It is plain arithmetic, and must
+//! Divides data into parts for tasks and into shares for PEs. It is plain arithmetic, and must
 //! never know of tasks.
 
 use std::ops::Range;
 
-/// Cuts a range into `count` consecutive ranges whose lengths differ by at most one. No range is
+/// Splits a range into `count` consecutive ranges whose lengths differ by at most one. No range is
 /// empty, so a short range gives fewer. A `count` of 0 counts as 1.
+///
+/// Each range is then an item of a map, whose function takes a range. Where the function takes a
+/// number, [`Map::chunks`](crate::map::Map::chunks) puts a given number of items into each task.
 ///
 /// ```
 /// use ultramarine::prelude::*;
-/// assert_eq!(chunks(1..11, 3), [1..4, 4..7, 7..11]);
-/// assert_eq!(chunks(1..3, 5), [1..2, 2..3]);
-/// assert_eq!(chunks(1..3, 0), [1..3]);
+/// assert_eq!(split_range(1..11, 3), [1..4, 4..7, 7..11]);
+/// assert_eq!(split_range(1..3, 5), [1..2, 2..3]);
+/// assert_eq!(split_range(1..3, 0), [1..3]);
 /// ```
-pub fn chunks(range: Range<u64>, count: usize) -> Vec<Range<u64>> {
+pub fn split_range(range: Range<u64>, count: usize) -> Vec<Range<u64>> {
     let length = u128::from(range.end.saturating_sub(range.start));
     let count = (count.max(1) as u128).min(length);
     let cut = |i: u128| range.start + (length * i).checked_div(count).unwrap_or(0) as u64;
@@ -26,7 +29,7 @@ pub fn chunks(range: Range<u64>, count: usize) -> Vec<Range<u64>> {
 /// does, the shares are still fair.
 ///
 /// ```
-/// use ultramarine::prelude::*;
+/// use ultramarine::skeletons::shares;
 /// assert_eq!(shares(6, &[2, 1]), [vec![0, 2, 3, 5], vec![1, 4]]);
 /// ```
 ///
@@ -152,12 +155,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chunks_cover_the_range_in_order_and_are_even(
+        fn parts_cover_the_range_in_order_and_are_even(
             start in 0u64..1000,
             length in 0u64..1000,
             count in 0usize..50,
         ) {
-            let parts = chunks(start..start + length, count);
+            let parts = split_range(start..start + length, count);
             prop_assert_eq!(parts.len() as u64, (count.max(1) as u64).min(length));
             let joined: Vec<u64> = parts.iter().cloned().flatten().collect();
             prop_assert_eq!(joined, (start..start + length).collect::<Vec<_>>());
@@ -207,15 +210,15 @@ mod tests {
     }
 
     #[test]
-    fn chunks_of_the_greatest_range_do_not_overflow() {
-        let parts = chunks(0..u64::MAX, 7);
+    fn parts_of_the_greatest_range_do_not_overflow() {
+        let parts = split_range(0..u64::MAX, 7);
         assert_eq!((parts[0].start, parts[6].end), (0, u64::MAX));
     }
 
     #[test]
-    fn of_no_chunks_one_is_made_unless_there_is_nothing() {
+    fn of_no_parts_one_is_made_unless_there_is_nothing() {
         let (whole, none) = (3..9, 9..9);
-        assert_eq!(chunks(whole.clone(), 0), [whole]);
-        assert!(chunks(none, 0).is_empty());
+        assert_eq!(split_range(whole.clone(), 0), [whole]);
+        assert!(split_range(none, 0).is_empty());
     }
 }

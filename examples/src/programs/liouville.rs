@@ -47,7 +47,7 @@ pub fn main() -> Result<()> {
 async fn liouville(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { upto, tasks, map, job } = arguments;
     let cx = job.begin(cx)?;
-    let ranges = chunks(1..upto + 1, tasks as usize);
+    let ranges = split_range(1..upto + 1, tasks as usize);
     let mut run = MapRun::begin(&map, &cx).await?;
     let start = Instant::now();
     let total = job.progress.then(|| map.skeleton.tasks(&cx, ranges.len()));

@@ -11,8 +11,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Instant;
-use ultramarine::Result;
 use ultramarine::prelude::*;
+use ultramarine::{Result, skeletons};
 
 /// Count the steps to escape for each pixel of a picture of the Mandelbrot set.
 ///
@@ -203,8 +203,16 @@ impl Skeleton {
                 par_map_reduce_range_thresh(cx, threshold, rows, spec, none, row, Rows::and).await?
             }
             Skeleton::PushMapReduce => {
-                push_map_reduce_range_thresh(cx, threshold, rows, spec, none, row, Rows::and)
-                    .await?
+                skeletons::push_map_reduce_range_thresh(
+                    cx,
+                    threshold,
+                    rows,
+                    spec,
+                    none,
+                    row,
+                    Rows::and,
+                )
+                .await?
             }
             Skeleton::Rayon => rows.into_par_iter().map(|n| row(&spec, n)).reduce(none, Rows::and),
             Skeleton::Sequential => rows.map(|n| row(&spec, n)).fold(none(), Rows::and),

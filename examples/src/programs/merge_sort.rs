@@ -48,7 +48,7 @@ async fn merge_sort(cx: Context, arguments: Arguments) -> Result<()> {
     let Arguments { numbers, tasks, seed, map, job } = arguments;
     let cx = job.begin(cx)?;
     let mut random = random(seed);
-    let parts: Vec<Vec<u64>> = chunks(0..numbers as u64, tasks as usize)
+    let parts: Vec<Vec<u64>> = split_range(0..numbers as u64, tasks as usize)
         .into_iter()
         .map(|part| part.map(|_| random()).collect())
         .collect();

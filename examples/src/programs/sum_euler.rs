@@ -77,7 +77,7 @@ async fn sums_in_time(
 
 async fn sum_euler(cx: Context, arguments: Arguments) -> Result<()> {
     let cx = arguments.job.begin(cx)?;
-    let ranges = chunks(1..arguments.upto + 1, arguments.tasks as usize);
+    let ranges = split_range(1..arguments.upto + 1, arguments.tasks as usize);
     let mut run = MapRun::begin(&arguments.map, &cx).await?;
     let start = Instant::now();
     let count = ranges.len() as u64;

@@ -32,7 +32,7 @@ fn compile(name: &str, effort: Effort, code: &str) -> Result<(), String> {
     let folder = folder.expect("a program is in a folder");
     let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.rs"));
     let text = format!(
-        "use ultramarine::prelude::*;\n\
+        "use ultramarine::{{prelude::*, skeletons}};\n\
          struct Bare(u64);\n\
          fn main() -> ultramarine::Result<()> {{\n\
          ultramarine::run(async |cx| {{\n\
@@ -89,7 +89,7 @@ fn a_task_that_captures_is_refused_when_it_is_built() {
         ("spawn", "cx.spawn(Distance::ONE, move |_, n: u64| async move { n * factor }, 5)"),
         ("spawn_at", "cx.spawn_at(Pe::ROOT, move |_, n: u64| async move { n * factor }, 5)"),
         ("par_map", "par_map(&cx, move |n: u64| n * factor, 0..5)"),
-        ("par_map_chunked", "par_map_chunked(&cx, 2, move |n: u64| n * factor, 0..5)"),
+        ("chunked", "skeletons::par_map_chunked(&cx, 2, move |n: u64| n * factor, 0..5)"),
         ("par_map_2level", "par_map_2level(&cx, Distance::ONE, move |n: u64| n * factor, 0..5)"),
         ("push_map", "push_map(&cx, move |n: u64| n * factor, 0..5)"),
         ("reduce", "par_map_reduce(&cx, 2, 0..5, || 0, move |n| n * factor, |a, b| a + b)"),
@@ -131,4 +131,22 @@ fn a_value_that_cannot_travel_is_refused_with_what_to_do() {
     // Of a tuple it is serde that says so, and names the part.
     let part = "cx.spawn_fn(Distance::ONE, |(n, bare): (u64, Bare)| n, (5, Bare(6)))";
     refused("part", Effort::Check, part, &["not implemented for `Bare`", "serde::Serialize"]);
+}
+
+#[test]
+fn a_builder_returns_nodes() {
+    let graph = |wanted: &str| {
+        let build = format!(
+            "|g: &mut Builder, (): &()| {{ let node = g.source(|n: &u64| *n, 5); {wanted} }}"
+        );
+        format!("use skeletons::dag::{{Builder, dag}}; dag({build}, ()).run(&cx)")
+    };
+    let nodes = |count| format!("({})", ["node"].repeat(count).join(", "));
+    for right in ["node".to_owned(), "vec![node]".to_owned(), nodes(2), nodes(8)] {
+        compile("wanted", Effort::Check, &graph(&right)).expect(&right);
+    }
+    for wrong in ["5".to_owned(), nodes(9)] {
+        let words = ["a builder cannot return", "a tuple of two to eight nodes"];
+        refused("unwanted", Effort::Check, &graph(&wrong), &words);
+    }
 }

@@ -73,33 +73,6 @@ pub trait Inputs: Copy + 'static {
     fn results(values: &[Value]) -> Self::Results<'_>;
 }
 
-macro_rules! tuples {
-    ($($node:ident: $type:ident),+) => {
-        impl<$($type: 'static),+> Inputs for ($(Node<$type>,)+) {
-            type Results<'a> = ($(&'a $type,)+);
-
-            fn ids(self) -> impl Iterator<Item = NodeId> {
-                let ($($node,)+) = self;
-                [$($node.id),+].into_iter()
-            }
-
-            fn results(values: &[Value]) -> Self::Results<'_> {
-                let [$($node),+] = values else { unreachable!("each input has a result") };
-                ($(result::<$type>($node),)+)
-            }
-        }
-    };
-}
-
-tuples!(a: A);
-tuples!(a: A, b: B);
-tuples!(a: A, b: B, c: C);
-tuples!(a: A, b: B, c: C, d: D);
-tuples!(a: A, b: B, c: C, d: D, e: E);
-tuples!(a: A, b: B, c: C, d: D, e: E, f: F);
-tuples!(a: A, b: B, c: C, d: D, e: E, f: F, g: G);
-tuples!(a: A, b: B, c: C, d: D, e: E, f: F, g: G, h: H);
-
 /// The nodes whose results a program wants: one, several in a tuple, or many of one type.
 /// Other types need not implement it.
 #[diagnostic::on_unimplemented(
@@ -144,22 +117,66 @@ impl<T: Clone + 'static> Wanted for Vec<Node<T>> {
     }
 }
 
-macro_rules! wanted {
-    ($($place:tt: $type:ident),+) => {
+macro_rules! tuples {
+    ($($node:ident: $type:ident),+) => {
+        impl<$($type: 'static),+> Inputs for ($(Node<$type>,)+) {
+            type Results<'a> = ($(&'a $type,)+);
+
+            fn ids(self) -> impl Iterator<Item = NodeId> {
+                let ($($node,)+) = self;
+                [$($node.id),+].into_iter()
+            }
+
+            fn results(values: &[Value]) -> Self::Results<'_> {
+                let [$($node),+] = values else { unreachable!("each input has a result") };
+                ($(result::<$type>($node),)+)
+            }
+        }
+
         impl<$($type: Clone + 'static),+> Wanted for ($(Node<$type>,)+) {
             type Results = ($($type,)+);
 
             fn ids(&self) -> Vec<NodeId> {
-                vec![$(self.$place.id),+]
+                Inputs::ids(*self).collect()
             }
 
             fn results(values: Vec<Value>) -> Self::Results {
-                ($(result::<$type>(&values[$place]).clone(),)+)
+                let ($($node,)+) = <Self as Inputs>::results(&values);
+                ($($node.clone(),)+)
             }
         }
     };
 }
 
-wanted!(0: A, 1: B);
-wanted!(0: A, 1: B, 2: C);
-wanted!(0: A, 1: B, 2: C, 3: D);
+tuples!(a: A);
+tuples!(a: A, b: B);
+tuples!(a: A, b: B, c: C);
+tuples!(a: A, b: B, c: C, d: D);
+tuples!(a: A, b: B, c: C, d: D, e: E);
+tuples!(a: A, b: B, c: C, d: D, e: E, f: F);
+tuples!(a: A, b: B, c: C, d: D, e: E, f: F, g: G);
+tuples!(a: A, b: B, c: C, d: D, e: E, f: F, g: G, h: H);
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Builder, evaluate};
+
+    #[test]
+    fn a_builder_may_return_eight_nodes_of_eight_types() {
+        let build = |g: &mut Builder, one: &u8| {
+            let one = g.source(|n: &u8| *n, *one);
+            (
+                one,
+                g.map(|(): &(), n: &u8| u16::from(*n) + 1, (), one),
+                g.map(|(): &(), n: &u8| u32::from(*n) + 2, (), one),
+                g.map(|(): &(), n: &u8| u64::from(*n) + 3, (), one),
+                g.map(|(): &(), n: &u8| i64::from(*n) - 6, (), one),
+                g.map(|(): &(), n: &u8| n.to_string(), (), one),
+                g.map(|(): &(), n: &u8| vec![*n; 2], (), one),
+                g.map(|(): &(), n: &u8| *n == 1, (), one),
+            )
+        };
+        let expected = (1, 2, 3, 4, -5, "1".to_owned(), vec![1, 1], true);
+        assert_eq!(evaluate(build, &1), Ok(expected));
+    }
+}

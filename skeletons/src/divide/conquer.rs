@@ -12,8 +12,8 @@
 
 use super::backlog::{Backlog, BacklogPart};
 use super::{Algorithm, AlgorithmContext};
-use crate::ResultFuture;
 use crate::parts::Parts;
+use crate::result_future::ResultFuture;
 use std::future::ready;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;

@@ -65,6 +65,7 @@ where
 ///
 /// ```
 /// use ultramarine::prelude::*;
+/// use ultramarine::skeletons::push_divide_and_conquer;
 ///
 /// /// A number, and how often the first one was divided to get here.
 /// async fn fibonacci(cx: &Context, n: u64) -> Result<u64, TaskError> {

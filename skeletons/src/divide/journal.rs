@@ -7,9 +7,9 @@
 use super::conquer::begin;
 use super::division::{placed, stolen};
 use super::{Algorithm, AlgorithmContext, Division};
-use crate::ResultFuture;
 use crate::journal::{Expanded, JournalError, Journalled, expand_top, give_way, identity};
 use crate::parts::Parts;
+use crate::result_future::ResultFuture;
 use std::path::PathBuf;
 use ultramarine_journal::Digest;
 use ultramarine_runtime::code::Stateless;

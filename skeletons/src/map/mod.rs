@@ -272,6 +272,10 @@ impl<O, G, I> Map<O, G, I> {
     /// Makes a task of each `size` consecutive items, for items with too little work each. A `size`
     /// of 0 counts as 1.
     ///
+    /// As with [`slice::chunks`], the argument is a size and not a number of chunks.
+    /// [`split_range`](crate::split_range) makes a given number of ranges, for a function that
+    /// takes a range; [`slices`](Map::slices) makes a given number of tasks.
+    ///
     /// ```text
     ///       x₁ x₂ x₃ │ x₄ x₅ x₆ │ x₇          size 3
     /// ```

@@ -4,7 +4,7 @@
 use super::better::{Listener, beside};
 use super::frontier::Frontier;
 use super::{Search, Splitting, Tree};
-use crate::ResultFuture;
+use crate::result_future::ResultFuture;
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 use std::pin::Pin;

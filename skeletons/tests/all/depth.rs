@@ -7,6 +7,7 @@ use futures_util::future::select;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use ultramarine::prelude::*;
+use ultramarine::skeletons::push_divide_and_conquer;
 use ultramarine::{LaneKind, Options};
 use ultramarine_testkit::{bounded, racks};
 

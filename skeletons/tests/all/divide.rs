@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use ultramarine::prelude::*;
+use ultramarine::skeletons::{push_divide_and_conquer, push_map_reduce_range_thresh};
 use ultramarine_testkit::{eventually, racks};
 
 /// `F(n)` by the book.

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 use ultramarine::Shared;
 use ultramarine::prelude::*;
+use ultramarine::skeletons::push_divide_and_conquer;
 use ultramarine_testkit::{eventually, racks};
 
 #[test]

@@ -6,6 +6,10 @@ use futures_util::StreamExt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use ultramarine::prelude::*;
+use ultramarine::skeletons::{
+    par_map_2level_scheme, par_map_chunked, par_map_sliced, push_map_chunked, push_map_sliced,
+    shares,
+};
 use ultramarine::{Result, Topology};
 use ultramarine_testkit::{eventually, racks};
 

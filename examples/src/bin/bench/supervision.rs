@@ -137,7 +137,7 @@ impl Job {
     async fn once(&self, cx: &Context, journal: Option<PathBuf>) -> Result<(f64, u64)> {
         let start = Instant::now();
         let parts = match self.work {
-            Computation::SumEuler => par_map(cx, totients, chunks(1..15_001, 400)).await?,
+            Computation::SumEuler => par_map(cx, totients, split_range(1..15_001, 400)).await?,
             Computation::Mandelbrot => par_map(cx, mandelbrot_row, 0..1024).await?,
             Computation::Small => par_map(cx, spin, vec![20; 65_000]).await?,
             Computation::Journalled => {

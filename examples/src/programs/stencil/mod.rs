@@ -105,7 +105,7 @@ async fn round(
     (mail, steps): (Key, u64),
 ) -> Result<Vec<f64>, TaskError> {
     let Plate { columns, rows, .. } = plate;
-    let bands = chunks(0..rows as u64, pes.len());
+    let bands = split_range(0..rows as u64, pes.len());
     let tasks = bands.iter().enumerate().map(|(n, rows)| {
         let above = n.checked_sub(1).map(|n| pes[n]);
         let below = (n + 1 < bands.len()).then(|| pes[n + 1]);
