@@ -77,7 +77,6 @@ mod request;
 mod settings_page;
 mod start;
 mod stdout;
-mod subscriber;
 mod threads;
 #[cfg(feature = "mpi")]
 mod world;

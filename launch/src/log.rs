@@ -60,6 +60,11 @@ pub(crate) fn log_runtime_line(line: impl Display) {
     log_line(format_args!("ultramarine: {line}"));
 }
 
+/// What `tracing` writes lines to.
+pub(crate) fn writer() -> impl Write {
+    Lines(log())
+}
+
 /// Waits until what was said is written, or for `FLUSH_WITHIN`. To be called where the process may
 /// end.
 pub(crate) fn flush() {
@@ -123,6 +128,20 @@ fn report(panic: &PanicHookInfo<'_>) {
     };
     log().write(format!("\nthread '{name}' {panic}\n{}\n", more.trim_end()).into_bytes());
     flush();
+}
+
+/// Lines for [`Log`].
+struct Lines(&'static Log);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes.to_vec());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A queue of lines, and the thread that writes them, once there is one to write.

@@ -6,8 +6,11 @@ use crate::main_task::MainTask;
 use crate::options::Options;
 use crate::request;
 use crate::stdout;
-use crate::subscriber::log_to_stderr;
 use crate::threads;
+use std::io::IsTerminal as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 use ultramarine_environment::flags::LaneKind;
 use ultramarine_environment::launcher::{Launched, launched};
 use ultramarine_environment::variables;
@@ -120,5 +123,60 @@ impl Options {
             "{inside}, but {} says that a launcher started {}: leave out one of the two",
             launched.variable, launched.processes
         )))
+    }
+}
+
+/// Shows the runtime's log on standard error. `ULTRAMARINE_LOG` chooses how much, as
+/// in `ULTRAMARINE_LOG=debug`.
+fn log_to_stderr() -> Result<(), StartError> {
+    let filter = log_filter(&variables::LOG.value().unwrap_or_default())?;
+    // A file of a batch job's output shows no colours.
+    let is_allowed = variables::text(variables::NO_COLOR).is_none_or(|text| text.is_empty());
+    let has_colours = is_allowed && std::io::stderr().is_terminal();
+    let lines = tracing_subscriber::fmt::layer().with_ansi(has_colours).with_writer(log::writer);
+    // A program that has installed a subscriber keeps it.
+    let _ = tracing_subscriber::registry().with(lines).with(filter).try_init();
+    Ok(())
+}
+
+/// What to show. (`EnvFilter` would also choose by spans, of which the runtime has none, for half a
+/// megabyte of regular expressions.)
+fn log_filter(text: &str) -> Result<Targets, StartError> {
+    let refuse = || {
+        let hint = "a level such as `debug`, or `module=level`, is expected";
+        StartError::Options(format!("ULTRAMARINE_LOG = `{text}`: {hint}"))
+    };
+    let mut parts = text.split(',').map(str::trim).filter(|part| !part.is_empty()).peekable();
+    let mut filter = Targets::new();
+    if parts.peek().is_none() {
+        filter = filter.with_default(LevelFilter::WARN);
+    }
+    for part in parts {
+        let (module, level) = part.rsplit_once('=').unwrap_or(("", part));
+        // An empty level would be parsed as one.
+        let level = Some(level.trim()).filter(|level| !level.is_empty()).ok_or_else(refuse)?;
+        let level: LevelFilter = level.parse().map_err(|_| refuse())?;
+        filter = match module.trim() {
+            "" => filter.with_default(level),
+            module if module.contains(['[', '{']) => return Err(refuse()),
+            module => filter.with_target(module, level),
+        };
+    }
+    Ok(filter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_log_is_a_level_or_one_for_a_module() {
+        for right in ["", "debug", "INFO", "off", "warn,ultramarine_runtime=trace"] {
+            log_filter(right).expect(right);
+        }
+        for wrong in ["bogus=", "loud", "debug,runtime=", "ultramarine=loud", "[span]=info"] {
+            let error = log_filter(wrong).expect_err(wrong).to_string();
+            assert!(error.starts_with(&format!("ULTRAMARINE_LOG = `{wrong}`: ")), "{error}");
+        }
     }
 }

@@ -16,7 +16,7 @@ const HOUSES: [House; 3] = [
         folder: "runtime/src/",
         path: "crate::",
         floors: &[
-            &["addresses", "build", "code", "error", "forked", "handshake"],
+            &["addresses", "build", "code", "error", "forked", "handshake", "lock"],
             &["numbered", "os_memory", "plain", "wire"],
             &["array"],
             &["protocol", "transport"],
