@@ -79,56 +79,44 @@ pub struct Goal {
     pub y: f64,
 }
 
-/// Why a chart cannot be drawn.
+/// Why a chart, with this title, cannot be drawn, or not be written into this file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChartError {
     /// There is nothing to draw.
-    #[error("the chart `{title}` has no points")]
-    NoPoints {
-        /// The title.
-        title: String,
-    },
-    /// A point has no place on an axis.
+    #[error("the chart `{0}` has no points")]
+    NoPoints(String),
+
+    /// A point of this series, reference or goal has no place on an axis: where it is to the right,
+    /// and upwards.
     #[error(
-        "the chart `{title}` cannot show the point ({x}, {y}) of `{series}`: numbers are finite, \
-         and above 0 on a logarithmic axis"
+        "the chart `{0}` cannot show the point ({2}, {3}) of `{1}`: numbers are finite, and above \
+         0 on a logarithmic axis"
     )]
-    NoPlace {
-        /// The title.
-        title: String,
-        /// The series, reference or goal.
-        series: String,
-        /// Where it is to the right.
-        x: f64,
-        /// Where it is upwards.
-        y: f64,
-    },
-    /// The drawing library failed.
-    #[error("the chart `{title}` cannot be drawn: {cause}")]
-    Drawing {
-        /// The title.
-        title: String,
-        /// What it said.
-        cause: String,
-    },
+    NoPlace(String, String, f64, f64),
+
+    /// The drawing library failed, and said this.
+    #[error("the chart `{0}` cannot be drawn: {1}")]
+    Drawing(String, String),
+
     /// The file cannot be written.
-    #[error("cannot write the chart {}: {cause}", path.display())]
-    Unwritable {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        cause: std::io::Error,
-    },
+    #[error("cannot write the chart {path}: {1}", path = .0.display())]
+    Unwritable(PathBuf, std::io::Error),
 }
 
 impl Chart {
+    /// A chart of these lines on these axes, to the right and upwards, and of nothing else.
+    pub fn new(title: impl Into<String>, (x, y): (Axis, Axis), series: Vec<Series>) -> Self {
+        let (title, references, goals) = (title.into(), Vec::new(), Vec::new());
+        Chart { title, x, y, series, references, goals }
+    }
+
     /// Writes the chart into a file.
     ///
     /// # Errors
     /// Those of [`Chart::svg`], and if the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), ChartError> {
-        let unwritable = |cause| ChartError::Unwritable { path: path.to_owned(), cause };
+        let unwritable = |cause| ChartError::Unwritable(path.to_owned(), cause);
         std::fs::write(path, self.svg()?).map_err(unwritable)
     }
 
@@ -141,9 +129,8 @@ impl Chart {
         let mut svg = String::new();
         let (width, height) = SIZE;
         let size = (width, height + LEGEND_LINE * self.legend_lines() + MARGIN as u32);
-        self.draw(&SVGBackend::with_string(&mut svg, size).into_drawing_area()).map_err(
-            |error| ChartError::Drawing { title: self.title.clone(), cause: error.to_string() },
-        )?;
+        self.draw(&SVGBackend::with_string(&mut svg, size).into_drawing_area())
+            .map_err(|cause| ChartError::Drawing(self.title.clone(), cause.to_string()))?;
         Ok(svg)
     }
 
@@ -154,21 +141,17 @@ impl Chart {
     fn check(&self) -> Result<(), ChartError> {
         let title = self.title.clone();
         if self.lines().all(|series| series.points.is_empty()) {
-            return Err(ChartError::NoPoints { title });
+            return Err(ChartError::NoPoints(title));
         }
-        let points = self.lines().flat_map(|series| series.points.iter().map(move |p| (series, p)));
-        for (series, &(x, y)) in points {
-            if !(self.x.can_show(x) && self.y.can_show(y)) {
-                let series = series.name.clone();
-                return Err(ChartError::NoPlace { title, series, x, y });
-            }
-        }
-        match self.goals.iter().find(|goal| !self.y.can_show(goal.y)) {
+        let of_line = |line: &Series| {
+            let is_wrong = |&&(x, y): &&(f64, f64)| !(self.x.can_show(x) && self.y.can_show(y));
+            line.points.iter().find(is_wrong).map(|(x, y)| (line.name.clone(), *x, *y))
+        };
+        let of_goal =
+            |goal: &Goal| (!self.y.can_show(goal.y)).then(|| (goal.name.clone(), f64::NAN, goal.y));
+        match self.lines().find_map(of_line).or_else(|| self.goals.iter().find_map(of_goal)) {
             None => Ok(()),
-            Some(Goal { name, y }) => {
-                let (series, x, y) = (name.clone(), f64::NAN, *y);
-                Err(ChartError::NoPlace { title, series, x, y })
-            }
+            Some((name, x, y)) => Err(ChartError::NoPlace(title, name, x, y)),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::pe::workers::PeSpeed;
 use crate::report::SimulatedRun;
 use crate::traffic::Traffic;
 use crate::workload::Workload;
+use crate::workload::map::{ItemCosts, MapWorkload, Skeleton};
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_runtime::detector::DetectorSettings;
@@ -63,13 +64,9 @@ impl Base {
         }
     }
 
-    /// Runs a job with the faults of all runs alone.
-    pub fn run(&self, workload: Arc<dyn Workload>) -> SimulatedRun {
-        self.run_with(workload, Vec::new())
-    }
-
-    /// Runs a job in which these faults happen as well, at these moments in nanoseconds.
-    pub fn run_with(
+    /// Runs a job in which these faults happen beside those of all runs, at these moments in
+    /// nanoseconds.
+    pub fn run(
         &self,
         workload: Arc<dyn Workload>,
         faults: Vec<(u64, InjectedFault)>,
@@ -107,7 +104,6 @@ impl Base {
             pace: Some(PaceSettings {
                 tasks_poll: workload.polls(),
                 sleep_late: self.sleep_late_ns,
-                ..PaceSettings::default()
             }),
             traffic: Traffic::Modelled(self.machine.clone(), self.network.clone()),
             port: PortSettings { single_copy: false, ..PortSettings::default() },
@@ -120,6 +116,19 @@ impl Base {
             events_max: u64::MAX,
             workload,
         }
+    }
+
+    /// A map over this number of items. With faults its tasks are supervised.
+    pub(crate) fn map(
+        &self,
+        skeleton: Skeleton,
+        items: u64,
+        costs: impl ItemCosts + 'static,
+        is_supervised: bool,
+    ) -> Arc<dyn Workload> {
+        let (costs, is_supervised) = (Arc::new(costs), self.supervises(is_supervised));
+        let topology = self.machine.topology();
+        Arc::new(MapWorkload::new(items, costs, skeleton, is_supervised, topology, self.seed))
     }
 
     /// Whether tasks are supervised: if that is asked for, or if something goes wrong, since a job

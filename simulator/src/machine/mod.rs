@@ -35,7 +35,7 @@ pub use variation::{Slow, Unequal, Variation};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use tier::Tiers;
+use tier::tiers;
 use ultramarine_topology::{Distance, Label, LevelKind, Pe, Place, Topology, file};
 use variation::NOMINAL;
 
@@ -67,14 +67,8 @@ pub struct Machine {
     workers: Box<[u32]>,
     /// By PE: how long it takes for what takes a nominal one 1000.
     slowness: Box<[u32]>,
-    tiers: Tiers,
-}
-
-/// A PE before the hierarchy gives it its number.
-struct Planned {
-    /// An index into the places.
-    host: u32,
-    workers: u32,
+    /// By exponent of the distance.
+    tiers: Vec<Tier>,
 }
 
 impl Machine {
@@ -118,7 +112,7 @@ impl Machine {
     ) -> Result<Machine, MachineError> {
         check_workers(workers)?;
         if cores == 0 || !cores.is_multiple_of(workers.into()) {
-            return Err(MachineError::Cores { cores, workers });
+            return Err(MachineError::Cores(cores, workers));
         }
         let pes = cores / u64::from(workers);
         check_pes(pes, || format!("{cores} cores"))?;
@@ -162,24 +156,20 @@ impl Machine {
         workers: u32,
         variation: &Variation,
     ) -> Result<Machine, MachineError> {
-        let plan = |rank: usize| {
-            let host = rank / per_host as usize;
-            let unequal = variation.unequal.as_ref().map(|unequal| unequal.workers(host));
-            Planned { host: host as u32, workers: unequal.unwrap_or(workers) }
-        };
-        let planned: Vec<Planned> = (0..pes).map(plan).collect();
-        let places: Vec<&Place> = planned.iter().map(|pe| &hosts[pe.host as usize]).collect();
-        let powers: Vec<u64> = planned.iter().map(|pe| pe.workers.into()).collect();
+        let host_of: Vec<u32> = (0..pes).map(|rank| (rank / per_host as usize) as u32).collect();
+        let unequal = |host: &u32| variation.unequal.as_ref().map(|it| it.workers(*host as usize));
+        let workers: Vec<u32> =
+            host_of.iter().map(|host| unequal(host).unwrap_or(workers)).collect();
+        let places: Vec<&Place> = host_of.iter().map(|host| &hosts[*host as usize]).collect();
+        let powers: Vec<u64> = workers.iter().map(|workers| (*workers).into()).collect();
         let topology = Topology::new(&places, &powers)?;
-
-        let host_of: Vec<u32> = planned.iter().map(|pe| pe.host).collect();
         let slowness = variation.slowness(&host_of);
         // PEs are numbered in the order of the hierarchy, which may not be that of the plan.
         let rank_of = |pe| topology.rank_of(Pe::new(pe)) as usize;
         Ok(Machine {
-            workers: (0..topology.pes()).map(|pe| planned[rank_of(pe)].workers).collect(),
+            workers: (0..topology.pes()).map(|pe| workers[rank_of(pe)]).collect(),
             slowness: (0..topology.pes()).map(|pe| slowness[rank_of(pe)]).collect(),
-            tiers: Tiers::of(&topology),
+            tiers: tiers(&topology),
             topology: Arc::new(topology),
         })
     }
@@ -221,7 +211,7 @@ impl Machine {
     /// What PEs at this distance share; `None` for a distance of 0, and for one that the machine
     /// does not have. Costs one look into a table of a few bytes.
     pub fn tier_at(&self, distance: Distance) -> Option<Tier> {
-        self.tiers.at(distance)
+        self.tiers.get(usize::from(distance.exponent()?)).copied()
     }
 }
 
@@ -229,12 +219,12 @@ fn check_workers(workers: u32) -> Result<(), MachineError> {
     if (1..=WORKERS_MAX).contains(&workers) {
         return Ok(());
     }
-    Err(MachineError::Workers { workers: workers.into() })
+    Err(MachineError::Workers(workers.into()))
 }
 
 fn check_pes(pes: u64, text: impl FnOnce() -> String) -> Result<(), MachineError> {
     if pes > u64::from(PES_MAX) {
-        return Err(MachineError::TooManyPes { text: text(), pes: pes.into() });
+        return Err(MachineError::TooManyPes(text(), pes.into()));
     }
     Ok(())
 }

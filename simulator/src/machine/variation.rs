@@ -38,14 +38,11 @@ impl FromStr for Slow {
         let numbers = text.split_once(':').and_then(|(fraction, factor)| {
             Some((fraction.trim().parse().ok()?, factor.trim().parse().ok()?))
         });
-        match numbers {
-            Some((fraction, factor))
-                if fraction > 0.0 && fraction <= 1.0 && (1.0..=1000.0).contains(&factor) =>
-            {
-                Ok(Slow { fraction, factor })
-            }
-            _ => Err(MachineError::Slow { text: text.to_owned() }),
-        }
+        let is_slow = |(fraction, factor): &(f64, f64)| {
+            *fraction > 0.0 && *fraction <= 1.0 && (1.0..=1000.0).contains(factor)
+        };
+        let slow = numbers.filter(is_slow).map(|(fraction, factor)| Slow { fraction, factor });
+        slow.ok_or_else(|| MachineError::Slow(text.to_owned()))
     }
 }
 
@@ -68,7 +65,7 @@ impl FromStr for Unequal {
             part.trim().parse().ok().filter(|workers| (1..=WORKERS_MAX).contains(workers))
         };
         let numbers: Option<Vec<u32>> = text.split(',').map(number).collect();
-        numbers.map(Unequal).ok_or_else(|| MachineError::Unequal { text: text.to_owned() })
+        numbers.map(Unequal).ok_or_else(|| MachineError::Unequal(text.to_owned()))
     }
 }
 

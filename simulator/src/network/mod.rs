@@ -34,7 +34,6 @@ pub use transfer::{LinkCosts, Transfer};
 
 use crate::machine::Tier;
 use jitter::Exponential;
-use std::fmt;
 
 /// The costs of messages in a simulated machine.
 #[derive(Clone, Debug)]
@@ -114,32 +113,6 @@ impl Network {
     }
 }
 
-impl fmt::Display for Network {
-    /// The costs as a table.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "network {}", self.name)?;
-        writeln!(
-            f,
-            "share    send ns  latency ns  receive ns  gap ns  ps/byte  jitter ns  messages/s"
-        )?;
-        for tier in Tier::ALL {
-            let costs = self.costs(tier);
-            writeln!(
-                f,
-                "{tier:<7}  {:>7}  {:>10}  {:>10}  {:>6}  {:>7}  {:>9}  {:>10.0}",
-                costs.send_overhead_ns,
-                costs.latency_ns,
-                costs.receive_overhead_ns,
-                costs.gap_ns,
-                costs.gap_per_byte_ps,
-                costs.jitter_ns,
-                costs.messages_per_second(1)
-            )?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,17 +129,5 @@ mod tests {
         let none = network.with_jitter(0.0);
         assert_eq!(none.jitter_ns(Tier::Machine, u64::MAX), 0);
         assert_eq!(Network::of(Preset::Hdr).with_jitter(-1.0).costs(Tier::Rack).jitter_ns, 0);
-    }
-
-    #[test]
-    fn the_costs_are_shown() {
-        let text = Network::of(Preset::Ethernet).to_string();
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "network ethernet");
-        assert_eq!(
-            lines[4],
-            "rack        4000       10000        6000    4000      850       1000      166667"
-        );
-        assert!(Network::of(Preset::Ideal).to_string().ends_with("         inf\n"));
     }
 }

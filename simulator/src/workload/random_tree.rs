@@ -1,7 +1,7 @@
 //! A tree of tasks that follows from a seed, and so does its value. Tasks have one or two rows of
 //! children, some of them supervised and some placed; some tasks and values have arrays.
 
-use super::{Activity, GAVE_UP, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
+use super::{Activity, Batch, GAVE_UP, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
 use crate::dice::Dice;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -149,7 +149,11 @@ pub(crate) struct RandomTree {
 
 impl Workload for RandomTree {
     fn main(&self) -> Box<dyn Activity> {
-        Box::new(MainTask { children: Some(self.main.clone()) })
+        let tasks = self.main.iter().map(|(spec, mode)| (spec.encode(), *mode)).collect();
+        let end = |cx: &TaskContext<'_>| {
+            TaskSpec::good(0, 0).combine(cx.values.iter().copied().flatten())
+        };
+        Box::new(Batch { tasks: Some(tasks), end })
     }
 
     fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>> {
@@ -169,25 +173,6 @@ impl Workload for RandomTree {
 
     fn is_poison(&self, body: &Bytes) -> bool {
         body.few.first() == Some(&1)
-    }
-}
-
-/// The main task: it computes nothing.
-struct MainTask {
-    children: Option<Vec<(TaskSpec, SpawnMode)>>,
-}
-
-impl Activity for MainTask {
-    fn step(&mut self, cx: &mut TaskContext<'_>) -> Step {
-        match self.children.take() {
-            Some(children) => {
-                children.into_iter().for_each(|(spec, mode)| cx.spawn(spec.encode(), mode));
-                Step::Await
-            }
-            None => {
-                Step::End(TaskSpec::good(0, 0).combine(cx.values.iter().copied().flatten()), None)
-            }
-        }
     }
 }
 

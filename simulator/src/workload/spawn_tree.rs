@@ -1,7 +1,7 @@
 //! Trees of tasks that spawn tasks: each problem that is not small is a task that spawns one for
 //! each of its parts, and awaits them. Fibonacci numbers and queens (`HdpH-RS` §6.5).
 
-use super::{Activity, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
+use super::{Activity, Batch, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
 use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_topology::Distance;
 
@@ -39,7 +39,8 @@ impl<P: Problem> SpawnTree<P> {
 
 impl<P: Problem> Workload for SpawnTree<P> {
     fn main(&self) -> Box<dyn Activity> {
-        Box::new(TreeTask { tree: *self, own: 0, parts: Some(vec![self.whole]), is_computed: true })
+        let tasks = Some(vec![self.task(self.whole)]);
+        Box::new(Batch { tasks, end: |cx: &TaskContext<'_>| cx.sum() })
     }
 
     fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>> {
@@ -78,7 +79,7 @@ impl<P: Problem> Activity for TreeTask<P> {
             }
             return Step::Await;
         }
-        Step::End(self.own + cx.values.iter().flatten().sum::<u64>(), None)
+        Step::End(self.own + cx.sum(), None)
     }
 }
 

@@ -63,25 +63,14 @@ const KINDS: [(&str, &str, &str); 8] = [
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimedFaultError {
-    /// There is no such kind.
-    #[error("there is no fault `{kind}`; known are {}", KINDS.map(|kind| kind.0).join(", "))]
-    UnknownKind {
-        /// What stands before the colon.
-        kind: String,
-    },
+    /// There is no such kind: what stands before the colon.
+    #[error("there is no fault `{0}`; known are {all}", all = KINDS.map(|kind| kind.0).join(", "))]
+    UnknownKind(String),
 
-    /// The kind is known, and the rest cannot be meant.
-    #[error("`{text}` {wrong}; write {form}, such as {example}")]
-    Malformed {
-        /// All of it.
-        text: String,
-        /// What is wrong with it.
-        wrong: String,
-        /// How it is written.
-        form: &'static str,
-        /// An example.
-        example: &'static str,
-    },
+    /// The kind is known, and the rest cannot be meant: all of the text, what is wrong with it, how
+    /// it is written, and an example.
+    #[error("`{0}` {1}; write {2}, such as {3}")]
+    Malformed(String, String, &'static str, &'static str),
 }
 
 impl FromStr for TimedFault {
@@ -94,9 +83,8 @@ impl FromStr for TimedFault {
         };
         let (kind, whom) = head.split_once(':').unwrap_or((head, ""));
         let known = KINDS.iter().find(|(name, ..)| *name == kind);
-        let Some((_, form, example)) = known else {
-            return Err(TimedFaultError::UnknownKind { kind: kind.to_owned() });
-        };
+        let (_, form, example) =
+            known.ok_or_else(|| TimedFaultError::UnknownKind(kind.to_owned()))?;
         let read = || {
             let (when, length) = match times.ok_or("does not say when")?.split_once('+') {
                 Some((when, length)) => (when, Some(nanoseconds(length)?)),
@@ -105,12 +93,8 @@ impl FromStr for TimedFault {
             let what = what(kind, whom, length)?;
             Ok(TimedFault { text: text.to_owned(), at_ns: nanoseconds(when)?, what })
         };
-        read().map_err(|wrong: String| TimedFaultError::Malformed {
-            text: text.to_owned(),
-            wrong,
-            form,
-            example,
-        })
+        let malformed = |wrong| TimedFaultError::Malformed(text.to_owned(), wrong, form, example);
+        read().map_err(malformed)
     }
 }
 
@@ -168,8 +152,8 @@ impl TimedFault {
     /// the other side of a partition.
     pub fn on(&self, machine: &Machine) -> Result<Vec<(u64, InjectedFault)>, ExperimentError> {
         let refused = |allowed: String| {
-            let what = format!("`{}` is impossible on {machine}", self.text);
-            Err(ExperimentError::Refused { what, allowed })
+            let text = format!("`{}` is impossible on {machine}; {allowed}", self.text);
+            Err(ExperimentError::Refused(text))
         };
         let last = machine.pes() - 1;
         let (whom, dies) = match self.what {
