@@ -12,7 +12,7 @@ use ultramarine_simulator::workload::spawn_tree::{Queens, SpawnTree};
 fn queens(size: u32, pes: u64) -> (SimulatedRun, f64) {
     let machine = Machine::of_cores(pes, 1, &Variation::default()).expect("a machine");
     let base = Base::new(machine, Network::of(Preset::Gemini), 1);
-    let tree = SpawnTree { whole: Queens::empty(size, 5), step_ns: 100.0, is_supervised: false };
+    let tree = SpawnTree { problem: Queens::new(size, 5), step_ns: 100.0, is_supervised: false };
     let run = base.run(Arc::new(tree), Vec::new());
     assert_eq!(run.fault, None);
     let efficiency = base.efficiency(&run);

@@ -157,8 +157,8 @@ mod tests {
     fn a_job_hangs_whose_pes_wait_when_nothing_comes() {
         let machine = Machine::of_cores(2, 1, &Variation::default()).expect("a machine");
         let base = Base::new(machine, Network::of(Preset::Ideal), 1);
-        let whole = Fibonacci { n: 5, threshold: 2 };
-        let tree = Arc::new(SpawnTree { whole, step_ns: 1.0, is_supervised: false });
+        let problem = Fibonacci { n: 5, threshold: 2 };
+        let tree = Arc::new(SpawnTree { problem, step_ns: 1.0, is_supervised: false });
         // It never begins.
         let run = crate::world::Simulation::new(base.job(tree, Vec::new()), false).judge();
         let text = "2 PEs wait, and nothing comes any more".to_owned();

@@ -5,10 +5,10 @@ use crate::fault::InjectedFault;
 use crate::report::RunReport;
 use crate::table::Row;
 use crate::workload::Workload;
+use crate::workload::recorded::sum;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;
-use ultramarine_runtime::protocol::{Statistics, Traffic};
 
 /// What a run came to.
 #[derive(Clone, Debug)]
@@ -164,11 +164,6 @@ impl RunFigures {
 
 /// The characters of the longest name of a skeleton, `par_map_2level_relaxed`.
 const SERIES_WIDTH: usize = 22;
-
-/// A counter that is kept by distance, over all distances.
-pub(super) fn sum(statistics: &Statistics, of: fn(&Traffic) -> u64) -> u64 {
-    statistics.by_distance.iter().map(of).sum()
-}
 
 /// A number with a comma between each three digits.
 pub(super) fn grouped(number: u64) -> String {

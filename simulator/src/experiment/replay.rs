@@ -1,11 +1,10 @@
 //! A recorded job, simulated.
 
-use super::figures::sum;
 use super::{Base, ExperimentError};
 use crate::machine::{Machine, Variation};
 use crate::network::Network;
 use crate::workload::map::MapWorkload;
-use crate::workload::recorded::{JobFigures, Recording};
+use crate::workload::recorded::{COUNTERS, JobFigures, Recording};
 use crate::workload::{Activity, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -57,16 +56,9 @@ fn figures(marks: &[(Duration, Statistics)], pes: usize) -> Option<JobFigures> {
         total
     };
     let (before, after) = (total(before), total(after));
-    let grown = |of: fn(&Statistics) -> u64| of(&after) - of(&before);
     Some(JobFigures {
         makespan_ns: ended.saturating_sub(*began).as_nanos() as u64,
-        fishes: grown(|it| sum(it, |row| row.fishes)),
-        forwards: grown(|it| sum(it, |row| row.forwards)),
-        schedules: grown(|it| sum(it, |row| row.schedules)),
-        steals: grown(|it| sum(it, |row| row.steals)),
-        no_works: grown(|it| sum(it, |row| row.no_works)),
-        notifies: grown(|it| it.notifies),
-        acks: grown(|it| it.acks),
+        counts: COUNTERS.map(|(_, _, count)| count(&after) - count(&before)),
     })
 }
 

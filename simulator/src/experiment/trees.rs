@@ -147,9 +147,9 @@ pub(super) struct QueensTree {
 impl Experiment for QueensTree {
     fn run(&self, each: &mut Each<'_>) -> Result<(), ExperimentError> {
         let name = format!("queens {}, {} rows", self.board, self.threshold);
-        let whole = Queens::empty(self.board, self.threshold);
+        let problem = Queens::new(self.board, self.threshold);
         let (step_ns, is_supervised) = (self.step_ns.into(), self.supervised);
-        let tree = SpawnTree { whole, step_ns, is_supervised };
+        let tree = SpawnTree { problem, step_ns, is_supervised };
         let cores = doublings(FIRST_CORES, self.most_cores);
         run_tree(&self.setup, (&cores, 1), &name, &tree, each)
     }
@@ -202,7 +202,8 @@ impl Experiment for FibonacciTree {
         }
         let name = format!("fib {n}, threshold {threshold}");
         let (step_ns, is_supervised) = (self.step_ns.into(), self.supervised);
-        let tree = SpawnTree { whole: Fibonacci { n, threshold }, step_ns, is_supervised };
+        let problem = Fibonacci { n, threshold };
+        let tree = SpawnTree { problem, step_ns, is_supervised };
         run_tree(&self.setup, (&doublings(16, self.most_cores), 16), &name, &tree, each)
     }
 

@@ -15,7 +15,7 @@ use super::replay::replay;
 use super::setup::read_text;
 use crate::network::Network;
 use crate::table::Row;
-use crate::workload::recorded::{JobFigures, Recording};
+use crate::workload::recorded::{COUNTERS, JobFigures, Recording};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
@@ -23,20 +23,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A name, the goal, and the value.
-type Figure = (&'static str, f64, fn(&JobFigures) -> f64);
-
-/// The figures that are compared, with the deviation that is the goal, in percent.
-const FIGURES: [Figure; 8] = [
-    ("makespan ms", 10.0, |it| it.makespan_ns as f64 / 1e6),
-    ("FISH", 20.0, |it| it.fishes as f64),
-    ("forwards", 20.0, |it| it.forwards as f64),
-    ("SCHEDULE", 20.0, |it| it.schedules as f64),
-    ("steals", 20.0, |it| it.steals as f64),
-    ("NOWORK", 20.0, |it| it.no_works as f64),
-    ("NOTIFY", 20.0, |it| it.notifies as f64),
-    ("ACK", 20.0, |it| it.acks as f64),
-];
+/// The deviation of the makespan that is the goal, and that of the counters, in percent.
+const GOALS: [f64; 2] = [10.0, 20.0];
 
 /// Recorded jobs, to be simulated and compared.
 #[derive(Clone, Debug, clap::Args)]
@@ -152,15 +140,20 @@ fn compare(
     let runs = recordings.iter().flat_map(|recording| seeds.clone().map(move |s| (recording, s)));
     let simulated = runs.map(|(recording, seed)| replay(recording, network, seed));
     let simulated = simulated.collect::<Result<Vec<JobFigures>, ExperimentError>>()?;
-    let all = FIGURES.iter().map(|(figure, goal, of)| Comparison {
+    let compared = |figure, goal, of: &dyn Fn(&JobFigures) -> f64| Comparison {
         job: format!("{} {}", first.program, first.name),
         pes: first.pes,
         is_supervised: first.is_supervised,
         figure,
-        goal: *goal,
+        goal,
         real: sorted(recordings.iter().map(|recording| of(&recording.figures))),
         simulated: sorted(simulated.iter().map(of)),
-    });
+    };
+    let makespan = compared("makespan ms", GOALS[0], &|it| it.makespan_ns as f64 / 1e6);
+    let counters = COUNTERS.iter().enumerate();
+    let counters =
+        counters.map(|(at, it)| compared(it.0, GOALS[1], &move |it| it.counts[at] as f64));
+    let all = std::iter::once(makespan).chain(counters);
     Ok(all.filter(|it| median(&it.real) + median(&it.simulated) > 0.0).collect())
 }
 
@@ -216,7 +209,7 @@ impl Comparison {
     }
 
     fn row(&self) -> Row {
-        let digits = usize::from(self.goal < 20.0);
+        let digits = usize::from(self.goal < GOALS[1]);
         let (real, simulated) = (&self.real, &self.simulated);
         Row::default()
             .text("job", "job", &self.job)

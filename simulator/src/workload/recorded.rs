@@ -18,6 +18,7 @@
 use super::map::{ItemCosts, Skeleton};
 use crate::machine::{PES_MAX, WORKERS_MAX};
 use serde_json::Value;
+use ultramarine_runtime::protocol::{Statistics, Traffic};
 
 /// The longest time of an item that is believed: a day.
 const TASK_NS_MAX: u64 = 86_400_000_000_000;
@@ -39,6 +40,11 @@ const SKELETONS: [(&str, Skeleton, Grouping); 8] = [
     ("par-map-2level", Skeleton::TwoLevel, Grouping::None),
     ("par-map-2level-relaxed", Skeleton::Relaxed, Grouping::None),
 ];
+
+/// A counter that is kept by distance, over all distances.
+pub(crate) fn sum(statistics: &Statistics, of: fn(&Traffic) -> u64) -> u64 {
+    statistics.by_distance.iter().map(of).sum()
+}
 
 /// Which items make up a task.
 #[derive(Clone, Copy)]
@@ -73,25 +79,28 @@ pub struct Recording {
     pub figures: JobFigures,
 }
 
-/// What a job came to. The counters are the sums over all PEs.
+/// A counter: what it is called, its key in a recording, and what it is in a run.
+pub(crate) type Counter = (&'static str, &'static str, fn(&Statistics) -> u64);
+
+/// The counters of a job, which are compared.
+pub(crate) const COUNTERS: [Counter; 7] = [
+    ("FISH", "fishes", |it| sum(it, |row| row.fishes)),
+    ("forwards", "forwards", |it| sum(it, |row| row.forwards)),
+    ("SCHEDULE", "schedules", |it| sum(it, |row| row.schedules)),
+    ("steals", "stolen", |it| sum(it, |row| row.steals)),
+    ("NOWORK", "no_works", |it| sum(it, |row| row.no_works)),
+    ("NOTIFY", "notifies", |it| it.notifies),
+    ("ACK", "acks", |it| it.acks),
+];
+
+/// What a job came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobFigures {
     /// The duration of the map, in nanoseconds.
     pub makespan_ns: u64,
-    /// FISHes cast.
-    pub fishes: u64,
-    /// FISHes passed on.
-    pub forwards: u64,
-    /// SCHEDULEs received.
-    pub schedules: u64,
-    /// Tasks received in them.
-    pub steals: u64,
-    /// NOWORKs received.
-    pub no_works: u64,
-    /// NOTIFYs sent.
-    pub notifies: u64,
-    /// ACKs sent.
-    pub acks: u64,
+    /// How much the counters have grown, all PEs together: FISHes cast, FISHes passed on, SCHEDULEs
+    /// received, tasks in them, NOWORKs received, NOTIFYs and ACKs sent.
+    pub counts: [u64; 7],
 }
 
 /// Why a recording cannot be used.
@@ -144,7 +153,10 @@ impl Recording {
             return Err(RecordingError::Field("dead", allowed.to_owned()));
         }
         let items = fields.number("items", 1, u32::MAX.into())?;
-        let count = |key| fields.number(key, 0, u64::MAX);
+        let mut counts = [0; COUNTERS.len()];
+        for (count, (_, key, _)) in counts.iter_mut().zip(COUNTERS) {
+            *count = fields.number(key, 0, u64::MAX)?;
+        }
         Ok(Recording {
             program: fields.text("program")?.to_owned(),
             name: name.to_owned(),
@@ -155,16 +167,7 @@ impl Recording {
             sleep_late_ns: fields.number("sleep_late_ns", 0, LATE_NS_MAX)?,
             spread_ns: fields.number("spread_ns", 0, u64::MAX)?,
             task_ns: grouping.tasks(&fields.times(items)?),
-            figures: JobFigures {
-                makespan_ns: fields.number("makespan_ns", 1, u64::MAX)?,
-                fishes: count("fishes")?,
-                forwards: count("forwards")?,
-                schedules: count("schedules")?,
-                steals: count("stolen")?,
-                no_works: count("no_works")?,
-                notifies: count("notifies")?,
-                acks: count("acks")?,
-            },
+            figures: JobFigures { makespan_ns: fields.number("makespan_ns", 1, u64::MAX)?, counts },
         })
     }
 
@@ -253,16 +256,7 @@ mod tests {
     #[test]
     fn a_recording_is_read() {
         let recording = Recording::read(WHOLE).expect("it is whole");
-        let figures = JobFigures {
-            makespan_ns: 9,
-            fishes: 1,
-            forwards: 2,
-            schedules: 3,
-            steals: 4,
-            no_works: 5,
-            notifies: 6,
-            acks: 7,
-        };
+        let figures = JobFigures { makespan_ns: 9, counts: [1, 2, 3, 4, 5, 6, 7] };
         assert_eq!(recording.figures, figures);
         assert_eq!((recording.pes, recording.threads, recording.is_supervised), (4, 1, true));
         assert_eq!((recording.tasks(), recording.item_ns(4)), (5, 50));

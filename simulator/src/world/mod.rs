@@ -23,8 +23,10 @@ use events::{Event, EventQueue};
 use frames::FALLBACK_NS;
 use offices::Offices;
 use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, process};
 use ultramarine_runtime::executor::JobError;
 use ultramarine_runtime::executor::engine::{Engine, EngineSite};
 use ultramarine_runtime::protocol::{Node, Pool, Radii};
@@ -141,7 +143,7 @@ impl Simulation {
             }
         }
         if self.is_verbose && !event.is_routine() {
-            println!("{:>12.3} ms  {event:?}", self.now as f64 / 1e6);
+            self.print_event(format_args!("{event:?}"));
         }
         match event {
             Event::Arrive { lane, from, to, frame } => self.arrive(lane, from, to, frame),
@@ -315,6 +317,20 @@ impl Simulation {
             let now = Duration::from_nanos(self.now);
             let (first, last) = self.report.full.get_or_insert((now, now));
             (*first, *last) = (*first, now);
+        }
+    }
+
+    /// Prints an event, and ends the program if its reader has gone (`--tell | head`) or a disk is
+    /// full.
+    pub(crate) fn print_event(&self, event: fmt::Arguments<'_>) {
+        let written = writeln!(io::stdout(), "{:>12.3} ms  {event}", self.now as f64 / 1e6);
+        match written {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => process::exit(0),
+            Err(error) => {
+                eprintln!("error: failed printing to stdout: {error}");
+                process::exit(1);
+            }
         }
     }
 
