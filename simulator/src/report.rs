@@ -105,30 +105,20 @@ pub struct DetectionReport {
     /// How often a PE dialled another.
     pub dials: u64,
     /// The deaths that living PEs learnt of, by PE.
-    pub known_deaths: Vec<KnownDeath>,
+    pub known_deaths: Vec<Known>,
     /// How the last of them became known that took the place of a root.
-    pub succession: Option<KnownSuccession>,
+    pub succession: Option<Known>,
 }
 
-/// How one death became known.
+/// How it became known that a PE has died, or that it is the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KnownDeath {
-    /// The PE that died.
+pub struct Known {
+    /// The PE.
     pub pe: Pe,
-    /// How many living PEs learnt of it.
+    /// How many living PEs learnt of it. (A new root is one of them.)
     pub known_to: u32,
-    /// The time from its death until the last of them knew.
-    pub after: Duration,
-}
-
-/// How a new root became known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KnownSuccession {
-    /// The PE that is root.
-    pub pe: Pe,
-    /// How many PEs learnt of it, itself among them.
-    pub known_to: u32,
-    /// The time from the moment that it had the votes until the last of them knew.
+    /// The time from its death, or from the moment that it had the votes, until the last of them
+    /// knew.
     pub after: Duration,
 }
 

@@ -1,5 +1,4 @@
-//! What is in the text of a chart. How it looks is for eyes: the samples are written into the
-//! folder that `CHART_SAMPLES` names.
+//! What is in the text of a chart. How it looks is for eyes: `--svg` writes those of experiments.
 
 use super::*;
 
@@ -27,30 +26,6 @@ fn efficiency() -> Chart {
             Series::new("a made-up curve", vec![(32.0, 88.0), (1_024.0, 80.0), (32_768.0, 72.0)]),
         ],
         goals: vec![Goal { name: "goal: 70 % at 32,768 cores".to_owned(), y: 70.0 }],
-    }
-}
-
-fn speedup() -> Chart {
-    let point = |by: f64| move |n: i32| (2f64.powi(n), 2f64.powf(f64::from(n) * by));
-    Chart {
-        title: "Strong scaling".to_owned(),
-        x: Axis::log2("cores"),
-        y: Axis::log2("speedup"),
-        series: vec![
-            Series::new("maps at two levels, relaxed", (0..=10).map(point(0.98)).collect()),
-            Series::new("maps at two levels", (0..=10).map(point(0.93)).collect()),
-        ],
-        references: vec![
-            Series::new(
-                "parMap2LevelRelaxed on HECToR: 167 of 256 cores (SymGridPar2 §6.2)",
-                vec![(256.0, 167.0)],
-            ),
-            Series::new(
-                "parMap2LevelRelaxed on the Beowulf: 169 of 240 cores (SymGridPar2 §6.2)",
-                vec![(240.0, 169.0)],
-            ),
-        ],
-        goals: vec![],
     }
 }
 
@@ -101,28 +76,4 @@ fn what_cannot_be_shown_is_refused() {
 fn a_folder_that_is_not_there_is_an_error() {
     let error = efficiency().write(Path::new("/nowhere/chart.svg")).expect_err("no folder");
     assert!(error.to_string().starts_with("cannot write the chart /nowhere/chart.svg: No such"));
-}
-
-#[test]
-fn samples_for_eyes() {
-    let long = Chart {
-        title: "Sum Euler, weak scaling to 131,072 cores, one PE for 16 cores, supervised, on \
-                networks of all kinds and ages, with 5 % of the hosts at half the speed"
-            .to_owned(),
-        y: Axis::percent_from("efficiency, %", 60.0),
-        ..efficiency()
-    };
-    let samples = [
-        ("efficiency", efficiency()),
-        ("long", long),
-        ("speedup", speedup()),
-        ("messages", messages()),
-    ];
-    for (name, chart) in samples {
-        let svg = chart.svg().expect(name);
-        if let Some(folder) = std::env::var_os("CHART_SAMPLES") {
-            let path = Path::new(&folder).join(format!("{name}.svg"));
-            std::fs::write(path, svg).expect("the folder is there");
-        }
-    }
 }

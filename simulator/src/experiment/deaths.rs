@@ -184,8 +184,7 @@ fn of_first(rows: &[Row]) -> impl Iterator<Item = &Row> {
 }
 
 fn chart(title: String, x: Axis, longer: Vec<Series>, references: Vec<Series>) -> Chart {
-    let y = Axis::linear("longer than without deaths, %");
-    let y = Axis { at_least: Some((0.0, 10.0)), ..y };
+    let y = Axis::linear("longer than without deaths, %").showing(0.0, 10.0);
     Chart { references, ..Chart::new(title, (x, y), longer) }
 }
 
@@ -242,13 +241,11 @@ pub(super) fn last_rack(base: &Base) -> Result<Vec<Pe>, ExperimentError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Machine, Variation};
+    use crate::machine::Machine;
     use crate::network::Network;
 
     fn base(shape: &str) -> Base {
-        let shape = shape.parse().expect("a shape");
-        let machine = Machine::new(&shape, &Variation::default()).expect("a machine");
-        Base::new(machine, Network::of(Preset::Ideal), 1)
+        Base::new(Machine::of_shape(shape).expect("a machine"), Network::of(Preset::Ideal), 1)
     }
 
     #[test]

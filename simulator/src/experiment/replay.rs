@@ -1,7 +1,7 @@
 //! A recorded job, simulated.
 
 use super::{Base, ExperimentError};
-use crate::machine::{Machine, Variation};
+use crate::machine::Machine;
 use crate::network::Network;
 use crate::workload::map::MapWorkload;
 use crate::workload::recorded::{COUNTERS, JobFigures, Recording};
@@ -23,8 +23,7 @@ pub(super) fn replay(
     network: &Network,
     seed: u64,
 ) -> Result<JobFigures, ExperimentError> {
-    let shape = format!("{}x{}", recording.pes, recording.threads).parse();
-    let machine = shape.and_then(|shape| Machine::new(&shape, &Variation::default()));
+    let machine = Machine::of_shape(&format!("{}x{}", recording.pes, recording.threads));
     let machine = machine.map_err(|error| ExperimentError::Replay(error.to_string()))?;
     let topology = machine.topology().clone();
     let Recording { skeleton, is_supervised, sleep_late_ns, .. } = **recording;

@@ -96,7 +96,7 @@ impl Experiment for Weak {
         let at = |name: &str, percent| Series::new(name, vec![(paper.cores.into(), percent)]);
         let title = "Sum Euler, weak scaling: 6.25 million integers on 32 cores";
         let chart = Chart {
-            y: Axis::percent_from("efficiency, %", 50.0),
+            y: Axis::percent("efficiency, %").showing(50.0, 100.0),
             references: vec![
                 at(&format!("{}: above 70 %", paper.label()), paper.value),
                 at(

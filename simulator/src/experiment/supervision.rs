@@ -77,7 +77,7 @@ impl Experiment for Supervision {
 
     fn charts(&self, rows: &[Row]) -> Vec<(&'static str, Chart)> {
         let title = "Supervision: messages for each task that goes from PE to PE";
-        let y = Axis { at_least: Some((0.0, 2.0)), ..Axis::linear("NOTIFY and ACK a migration") };
+        let y = Axis::linear("NOTIFY and ACK a migration").showing(0.0, 2.0);
         let lines = lines(rows, by("skeleton"), ("cores", "messages_per_migration"));
         let goals = vec![Goal { name: "2: one of each, as published".to_owned(), y: 2.0 }];
         let chart = Chart { goals, ..Chart::new(title, (Axis::log2("cores"), y), lines) };

@@ -240,6 +240,11 @@ struct FaultPlan {
     dead_after: Duration,
 }
 
+/// One in four dies with its host.
+fn death(pe: Pe, dice: &mut Dice) -> InjectedFault {
+    if dice.one_in(4) { InjectedFault::SilentDeath(pe) } else { InjectedFault::Death(pe) }
+}
+
 fn injected_faults(plan: &FaultPlan, dice: &mut Dice) -> Vec<(u64, InjectedFault)> {
     let FaultPlan { pes, deaths, slanders, root_dies, first_mortal, span, dead_after, .. } = *plan;
     let mut mortals: Vec<u32> = (first_mortal..pes).collect();
@@ -251,13 +256,7 @@ fn injected_faults(plan: &FaultPlan, dice: &mut Dice) -> Vec<(u64, InjectedFault
             at = dice.within(0..=2 * span);
         }
         let victim = Pe::new(mortals.swap_remove(dice.next() as usize % mortals.len()));
-        let is_silent = dice.one_in(4);
-        let death = if is_silent {
-            InjectedFault::SilentDeath(victim)
-        } else {
-            InjectedFault::Death(victim)
-        };
-        injected_faults.push((at, death));
+        injected_faults.push((at, death(victim, dice)));
     }
     let mut anyone = || Pe::new(first_mortal + dice.next() as u32 % (pes - first_mortal));
     let slandered: Vec<_> = (0..slanders).map(|_| (anyone(), anyone())).collect();
@@ -300,9 +299,7 @@ fn root_deaths(roots: u32, span: u64, dice: &mut Dice) -> Vec<(u64, InjectedFaul
     let mut deaths = Vec::new();
     for root in (0..roots).map(Pe::new) {
         at = if dice.one_in(4) { dice.within(0..=at) } else { at + dice.within(0..=span) };
-        let is_silent = dice.one_in(4);
-        let death = if is_silent { InjectedFault::SilentDeath } else { InjectedFault::Death };
-        deaths.push((at, death(root)));
+        deaths.push((at, death(root, dice)));
     }
     deaths
 }

@@ -88,6 +88,14 @@ impl Machine {
         Self::build(&hosts, shape.pes() as usize, shape.host_pes, shape.workers, variation)
     }
 
+    /// The machine of the [`Shape`] that is written like this, without variation.
+    ///
+    /// # Errors
+    /// If there is no such shape.
+    pub fn of_shape(text: &str) -> Result<Machine, MachineError> {
+        Self::new(&text.parse()?, &Variation::default())
+    }
+
     /// A machine with this number of cores, for experiments on 32, 64 … 131,072 cores: hosts of
     /// [`HOST_CORES`] cores, each with as many PEs of `workers` worker threads as fit (but one at
     /// least), and racks of [`RACK_HOSTS`] hosts. The last host and the last rack may be smaller.
@@ -203,6 +211,19 @@ impl Machine {
         f64::from(self.slowness[pe.index()]) / f64::from(NOMINAL)
     }
 
+    /// The first PE and the last of each host, or of each rack if the innermost level is that of
+    /// switches. (Their PEs have consecutive numbers.)
+    pub(crate) fn blocks(&self, innermost: LevelKind) -> Vec<(Pe, Pe)> {
+        let labels = |pe: u32| {
+            let all = self.topology.place(Pe::new(pe)).labels().iter();
+            all.filter(|label| label.kind <= innermost)
+        };
+        let mut firsts = vec![0];
+        firsts.extend((1..self.pes()).filter(|pe| !labels(*pe).eq(labels(pe - 1))));
+        let ends = firsts.iter().skip(1).copied().chain([self.pes()]);
+        firsts.iter().zip(ends).map(|(first, end)| (Pe::new(*first), Pe::new(end - 1))).collect()
+    }
+
     /// What two PEs share; `None` if they are the same.
     pub fn tier(&self, p: Pe, q: Pe) -> Option<Tier> {
         self.tier_at(self.topology.distance(p, q))
@@ -232,29 +253,13 @@ fn check_pes(pes: u64, text: impl FnOnce() -> String) -> Result<(), MachineError
 impl fmt::Display for Machine {
     /// Its size in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (mut hosts, mut racks) = (0, 0);
-        let mut last: Option<&Place> = None;
-        // PEs of one host, and hosts of one rack, have consecutive numbers.
-        for place in (0..self.pes()).map(|pe| self.topology.place(Pe::new(pe))) {
-            if last != Some(place) {
-                hosts += 1;
-                let above =
-                    |place: &Place| place.labels().split_last().map(|(_, above)| above.to_vec());
-                racks += usize::from(last.map(above) != Some(above(place)));
-                last = Some(place);
-            }
-        }
         let count = |number: usize, thing| {
             format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
         };
-        write!(
-            f,
-            "{} cores: {} on {} in {}",
-            self.cores(),
-            count(self.pes() as usize, "PE"),
-            count(hosts, "host"),
-            count(racks, "rack")
-        )
+        let pes = count(self.pes() as usize, "PE");
+        let hosts = count(self.blocks(LevelKind::Host).len(), "host");
+        let racks = count(self.blocks(LevelKind::Switch).len(), "rack");
+        write!(f, "{} cores: {pes} on {hosts} in {racks}", self.cores())
     }
 }
 

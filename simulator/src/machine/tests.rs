@@ -3,7 +3,7 @@
 use super::*;
 
 fn machine(shape: &str) -> Machine {
-    Machine::new(&shape.parse().expect(shape), &Variation::default()).expect(shape)
+    Machine::of_shape(shape).expect(shape)
 }
 
 #[test]

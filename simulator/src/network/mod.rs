@@ -51,15 +51,8 @@ impl Network {
     }
 
     /// The network that a real job measured: `json` is the line that `ultramarine topo --json`
-    /// prints in a job of two PEs or more. What is read from it, and what is assumed:
-    ///
-    /// - Half a round trip of an empty task is one message: a fifth is the sender's overhead and
-    ///   its gap, two fifths the latency, two fifths the receiver's overhead. It contains the
-    ///   runtime's own time at both ends.
-    /// - The mean of the jitter follows from the median and the 99th percentile.
-    /// - Bytes: 10 GB/s, assumed.
-    /// - PEs that share what no row names cost what the next farther row says, or else the
-    ///   farthest.
+    /// prints in a job of two PEs or more. What is read from it, and what is assumed, is written in
+    /// `network/measured.rs`.
     ///
     /// # Errors
     /// If it is not JSON, has no round trips, or has some that are not valid.

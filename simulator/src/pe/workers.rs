@@ -225,18 +225,8 @@ impl Workers {
         Some(self.last_running)
     }
 
-    /// A task has slept.
-    pub(crate) fn slept(&mut self, number: u64) {
-        self.resume(number);
-    }
-
-    /// A worker has computed.
-    pub(crate) fn computed(&mut self, number: u64) {
-        self.go_on(number);
-    }
-
     /// Lets a task go on until it computes, waits or ends.
-    fn go_on(&mut self, number: u64) {
+    pub(crate) fn go_on(&mut self, number: u64) {
         loop {
             let is_work_wanted = self.pool.is_empty();
             let Some(running) = self.running.get_mut(&number) else { return };
@@ -301,7 +291,7 @@ impl Workers {
 
     /// The main task goes on before all others: on a worker if one is free, else at once, on a
     /// thread of its own (`executor/pe/standby.rs`). Others wait for a worker.
-    fn resume(&mut self, number: u64) {
+    pub(crate) fn resume(&mut self, number: u64) {
         match (number, self.has_free()) {
             (MAIN, true) => self.ready.push_front(WorkerItem::Resume(MAIN)),
             (MAIN, false) => self.go_on(MAIN),

@@ -17,6 +17,7 @@ use crate::pe::shelf::SharedShelf;
 use crate::pe::site::{SimulatedSite, Suspicions};
 use crate::pe::workers::{Outbox, Workers};
 use crate::report::{RunFault, RunReport, SimulatedRun};
+use crate::transit::Transit;
 use broken_paths::BrokenPaths;
 use detection::{Detectors, EngineRequest};
 use events::{Event, EventQueue};
@@ -150,7 +151,7 @@ impl Simulation {
             Event::Computed { at, task } => self.computed(at, task),
             Event::Slept { at, task } => {
                 if let Some(pe) = &self.pes[at.index()] {
-                    pe.site.workers().slept(task);
+                    pe.site.workers().resume(task);
                     self.turn(at);
                 }
             }
@@ -205,7 +206,7 @@ impl Simulation {
         self.note_computing(-1);
         let Some(pe) = &mut self.pes[at.index()] else { return };
         let mut workers = pe.site.workers();
-        workers.computed(task);
+        workers.go_on(task);
         // A worker takes its turn before the next task. One that spawns goes on without.
         let turn_at = match workers.is_between_tasks() {
             true => pe.pace.after_task(self.now),
@@ -370,5 +371,15 @@ fn simulated_pe(
     let site = SimulatedSite::new(topology.clone(), outbox, workers, sides, job.outlives_root);
     let site = Arc::new(site);
     let engine = Engine::new(me, node, port, fallback, pool, dice.next());
-    SimulatedPe::new(engine, site, lanes, Pace::new(job.pace, me == Pe::ROOT))
+    SimulatedPe {
+        engine,
+        site,
+        lanes,
+        transit: Transit::default(),
+        pace: Pace::new(job.pace, me == Pe::ROOT),
+        turn_at: u64::MAX,
+        turn_scheduled: u64::MAX,
+        is_ending: false,
+        stopped_until: 0,
+    }
 }

@@ -110,8 +110,7 @@ impl Simulation {
             Traffic::Modelled(..) => transfer(&self.job.traffic, from, to, packet.bytes())
                 .map_or(0, |(_, _, transfer)| transfer.last_byte_ns),
             Traffic::Random(random) => {
-                let dead_after = self.job.detection.as_ref().map(|it| it.dead_after);
-                let dead_after = dead_after.unwrap_or_default().as_nanos() as u64;
+                let dead_after = self.job.dead_after_ns();
                 let mut latency = self.dice.within(random.latency_ns.clone());
                 // To wait for several late packets must not take `dead_after`: a network that is
                 // that slow is broken.
