@@ -66,8 +66,8 @@ pub struct RunReport {
     pub gone: Duration,
     /// How long all workers computed, together.
     pub computed: Duration,
-    /// When nine of ten workers computed for the first time, and for the last.
-    pub full: Option<(Duration, Duration)>,
+    /// When nine of ten workers computed for the first time.
+    pub full: Option<Duration>,
     /// The counters of all PEs, together.
     pub statistics: Statistics,
     /// With how many others the PEs had exchanged messages when they left.

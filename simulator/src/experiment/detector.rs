@@ -7,7 +7,7 @@
 //! A run in which a living PE is declared dead without a cut path is an error, as in all jobs.
 
 use super::deaths::last_rack;
-use super::number::whole_number;
+use super::number::whole;
 use super::output::{Each, by, lines};
 use super::{Base, Experiment, ExperimentError, RunFigures, Setup, doublings, given_or};
 use crate::chart::{Axis, Chart, Goal};
@@ -36,7 +36,7 @@ pub struct Detector {
     /// Double the PEs from 256 up to this number
     #[arg(long, value_name = "N", default_value_t = 2048)]
     #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
-    #[arg(value_parser = whole_number::<u64>(FIRST_PES..=PES_MAX.into()))]
+    #[arg(value_parser = whole(FIRST_PES..=PES_MAX.into()))]
     pub most_pes: u64,
 
     /// What happens; all of them, one job each, unless given

@@ -5,7 +5,7 @@ use crate::machine::MachineError;
 use crate::report::RunFault;
 use std::error::Error;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why an experiment ended early.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +55,11 @@ pub enum ExperimentError {
 }
 
 impl ExperimentError {
+    /// What is in this file cannot be used.
+    pub(super) fn content(path: &Path, cause: impl Error + Send + Sync + 'static) -> Self {
+        Self::Content(path.to_owned(), Box::new(cause))
+    }
+
     /// Whether the command line is not valid, or a file or folder that it names cannot be used.
     /// Otherwise a job has gone wrong, or results cannot be written.
     pub fn is_refusal(&self) -> bool {

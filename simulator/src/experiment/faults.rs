@@ -1,7 +1,7 @@
 //! Thousands of random jobs with random faults: each must end, with the right result.
 
 use super::ExperimentError;
-use super::number::{seeds, whole_number};
+use super::number::{seeds, whole, whole_number};
 use crate::report::RunTotals;
 use crate::table::Row;
 use std::io::Write;
@@ -13,13 +13,11 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Faults {
     /// The seed of the first job; each further job has the next seed
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = whole_number::<u64>(0..=u64::MAX))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     seed: u64,
 
     /// The number of jobs
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    #[arg(value_parser = whole_number::<u64>(1..=u64::MAX))]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole(1..=u64::MAX))]
     runs: u64,
 
     /// How many jobs are simulated at the same time

@@ -92,7 +92,7 @@ impl RunFigures {
 
     /// How long the job had run when nine of ten workers computed for the first time, in seconds.
     pub(super) fn full_seconds(&self) -> Option<f64> {
-        self.report.full.map(|(first, _)| first.as_secs_f64())
+        self.report.full.map(|full| full.as_secs_f64())
     }
 
     /// How long the last PE was there after the end of the main task, in seconds.

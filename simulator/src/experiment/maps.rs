@@ -5,7 +5,7 @@
 //! is there after the main task has ended, and to how many others a PE has spoken by then. The
 //! processes are there already, and connected: launching them is not part of the model.
 
-use super::number::{TaskTimes, cores_from, whole_number};
+use super::number::{TaskTimes, cores_from, whole};
 use super::output::{Each, by, efficiency_chart, lines, reference};
 use super::{Experiment, ExperimentError, RunFigures, Setup, doublings, figures, given_or};
 use crate::chart::{Axis, Chart};
@@ -14,6 +14,7 @@ use crate::published;
 use crate::table::Row;
 use crate::workload::costs::{between, liouville};
 use crate::workload::map::Skeleton;
+use clap::ValueEnum;
 
 /// The options of a map over tasks of given times.
 #[derive(Clone, Debug, clap::Args)]
@@ -22,8 +23,7 @@ pub(super) struct Noop {
     setup: Setup,
 
     /// How many tasks there are
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
-    #[arg(value_parser = whole_number::<u64>(1..=TASKS_MAX))]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = whole(1..=TASKS_MAX))]
     tasks: u64,
 
     /// How long each computes; or between what, all equally likely: 80ms..400ms
@@ -57,7 +57,7 @@ impl Noop {
 impl Experiment for Noop {
     fn run(&self, each: &mut Each<'_>) -> Result<(), ExperimentError> {
         for base in self.setup.bases(&doublings(16, self.most_cores), 16, Preset::Hdr)? {
-            for skeleton in given_or(&self.skeleton, &Skeleton::ALL) {
+            for skeleton in given_or(&self.skeleton, Skeleton::value_variants()) {
                 let costs = between(self.task_time.least_ns..=self.task_time.most_ns, base.seed);
                 let workload = base.map(*skeleton, self.tasks, costs, self.supervised);
                 let figures = RunFigures::of(skeleton.name(), &base, workload, Vec::new())?;
@@ -92,12 +92,12 @@ pub(super) struct LiouvilleSum {
 
     /// The sum goes up to this integer
     #[arg(long, value_name = "N", default_value_t = 500_000_000)]
-    #[arg(value_parser = whole_number::<u64>(1..=100_000_000_000))]
+    #[arg(value_parser = whole(1..=100_000_000_000))]
     limit: u64,
 
     /// How many integers are a task
     #[arg(long, value_name = "N", default_value_t = 250_000)]
-    #[arg(value_parser = whole_number::<u64>(1..=100_000_000_000))]
+    #[arg(value_parser = whole(1..=100_000_000_000))]
     chunk: u64,
 
     /// The skeleton; `par_map` and `par_map_placed` unless given
@@ -149,13 +149,11 @@ pub(super) struct Startup {
     setup: Setup,
 
     /// Tasks for each core
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    #[arg(value_parser = whole_number::<u64>(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = whole(1..=100_000))]
     tasks_per_core: u64,
 
     /// What each computes, in milliseconds
-    #[arg(long, value_name = "ms", default_value_t = 100)]
-    #[arg(value_parser = whole_number::<u64>(1..=1_000_000))]
+    #[arg(long, value_name = "ms", default_value_t = 100, value_parser = whole(1..=1_000_000))]
     task_ms: u64,
 
     /// The skeleton; `par_map`, `par_map_placed` and `par_map_2level_relaxed` unless given

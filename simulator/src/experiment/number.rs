@@ -22,9 +22,14 @@ where
     within("a whole number", range)
 }
 
+/// The same for numbers of 64 bits.
+pub(super) fn whole(range: RangeInclusive<u64>) -> impl Parser<u64> {
+    whole_number(range)
+}
+
 /// Reads how many cores there are, this many at least.
 pub(super) fn cores_from(least: u64) -> impl Parser<u64> {
-    whole_number(least..=CORES_MAX)
+    whole(least..=CORES_MAX)
 }
 
 /// Reads a number of this range.
@@ -107,7 +112,7 @@ mod tests {
 
     #[test]
     fn whole_numbers_have_ends() {
-        let read = whole_number::<u64>(1..=1000);
+        let read = whole(1..=1000);
         assert_eq!((read("1"), read("1000")), (Ok(1), Ok(1000)));
         for text in ["0", "1001", "-5", "99999999999999999999", "", "1e3", "2.0", " 2", "many"] {
             assert_eq!(read(text), Err("expected a whole number from 1 to 1000".to_owned()));

@@ -1,6 +1,6 @@
 //! What an experiment runs on, as the command line says: the machine, the network, the seed.
 
-use super::number::{real_number, whole_number};
+use super::number::{real_number, whole, whole_number};
 use super::{Base, ExperimentError, TimedFault};
 use crate::machine::{
     CORES_MAX, Machine, MachineError, PES_MAX, Shape, Slow, Unequal, Variation, WORKERS_MAX,
@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Setup {
     /// All chance comes from this number: the same seed gives the same run
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = whole_number::<u64>(0..=u64::MAX))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub seed: u64,
 
     /// The network: gemini, slingshot, hdr, ethernet or ideal
@@ -50,7 +49,7 @@ pub struct Setup {
 
     /// Machines with these numbers of cores, on hosts of 32 cores and racks of 32 hosts
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
-    #[arg(value_parser = whole_number::<u64>(1..=CORES_MAX))]
+    #[arg(value_parser = whole(1..=CORES_MAX))]
     pub cores: Vec<u64>,
 
     /// The worker threads of each PE
@@ -187,8 +186,8 @@ impl Setup {
     fn network(&self, preset: Preset) -> Result<Network, ExperimentError> {
         let mut network = match &self.measured {
             Some(path) => {
-                let wrong = |cause| ExperimentError::Content(path.clone(), Box::new(cause));
-                Network::measured(&read_text(path)?).map_err(wrong)?
+                let network = Network::measured(&read_text(path)?);
+                network.map_err(|cause| ExperimentError::content(path, cause))?
             }
             None => Network::of(self.network.unwrap_or(preset)),
         };

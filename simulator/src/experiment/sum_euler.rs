@@ -9,7 +9,7 @@
 //! (figures 10 and 11). How many tasks the paper made is not published; here a task has 25 integers
 //! unless told otherwise. Its Beowulf had Gigabit Ethernet; the model's is ten times as wide.
 
-use super::number::{cores_from, whole_number};
+use super::number::{cores_from, whole};
 use super::output::{Each, by, efficiency_chart, lines, reference};
 use super::{Base, Experiment, ExperimentError, RunFigures, Setup, doublings, figures, given_or};
 use crate::chart::{Axis, Chart, Series};
@@ -20,6 +20,7 @@ use crate::table::Row;
 use crate::workload::Workload;
 use crate::workload::costs::{naive_totient, trial_division};
 use crate::workload::map::Skeleton;
+use clap::ValueEnum;
 use std::sync::Arc;
 
 /// The cores of the smallest run.
@@ -52,13 +53,11 @@ pub(super) struct Weak {
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct EulerSums {
     /// Tasks for each core
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    #[arg(value_parser = whole_number::<u64>(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = whole(1..=100_000))]
     tasks_per_core: u64,
 
     /// What a trial division takes, in nanoseconds
-    #[arg(long, value_name = "ns", default_value_t = 10)]
-    #[arg(value_parser = whole_number::<u64>(1..=1_000_000))]
+    #[arg(long, value_name = "ns", default_value_t = 10, value_parser = whole(1..=1_000_000))]
     division_ns: u64,
 }
 
@@ -125,13 +124,11 @@ pub(super) struct Strong {
     skeleton: Vec<Skeleton>,
 
     /// How many integers there are
-    #[arg(long, value_name = "N", default_value_t = 96_000)]
-    #[arg(value_parser = whole_number::<u64>(1..=100_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 96_000, value_parser = whole(1..=100_000_000))]
     integers: u64,
 
     /// How many of them are a task
-    #[arg(long, value_name = "N", default_value_t = 25)]
-    #[arg(value_parser = whole_number::<u64>(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 25, value_parser = whole(1..=1_000_000))]
     chunk: u64,
 
     /// Supervise the tasks
@@ -140,7 +137,7 @@ pub(super) struct Strong {
 }
 
 /// A machine of the paper.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Platform {
     /// Hosts of 32 cores with four PEs each, Gemini
     Hector,
@@ -182,11 +179,11 @@ fn of_hosts(cores: u64, workers: u32, variation: &Variation) -> Result<Machine, 
 
 impl Experiment for Strong {
     fn run(&self, each: &mut Each<'_>) -> Result<(), ExperimentError> {
-        for platform in given_or(&self.platform, &[Platform::Hector, Platform::Beowulf]) {
+        for platform in given_or(&self.platform, Platform::value_variants()) {
             let costs = naive_totient(self.integers, self.chunk, platform.sequential_s());
             let tasks = self.integers.div_ceil(self.chunk);
             for base in platform.bases(&self.setup)? {
-                for skeleton in given_or(&self.skeleton, &Skeleton::ALL) {
+                for skeleton in given_or(&self.skeleton, Skeleton::value_variants()) {
                     let workload = base.map(*skeleton, tasks, costs.clone(), self.supervised);
                     let figures = RunFigures::of(skeleton.name(), &base, workload, Vec::new())?;
                     let speedup = figures.efficiency * figures.cores as f64;

@@ -13,6 +13,7 @@ use crate::chart::{Axis, Chart, Goal};
 use crate::network::Preset;
 use crate::table::Row;
 use crate::workload::map::Skeleton;
+use clap::ValueEnum;
 
 /// The options of supervision on and off.
 #[derive(Clone, Debug, clap::Args)]
@@ -41,7 +42,7 @@ impl Experiment for Supervision {
     fn run(&self, each: &mut Each<'_>) -> Result<(), ExperimentError> {
         self.setup.refuse_faults("jobs without supervision")?;
         for mut base in self.setup.bases(&doublings(32, self.most_cores), 16, Preset::Gemini)? {
-            for skeleton in given_or(&self.skeleton, &Skeleton::ALL) {
+            for skeleton in given_or(&self.skeleton, Skeleton::value_variants()) {
                 let (mut on_seconds, mut off_seconds) = (0.0, 0.0);
                 let (mut migrations, mut messages) = (0, 0);
                 let mut last = None;

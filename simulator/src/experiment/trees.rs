@@ -5,7 +5,7 @@
 //! takes its time: T1XXL about ten minutes a run. Queens and Fibonacci numbers are tasks that spawn
 //! tasks.
 
-use super::number::{cores_from, whole_number};
+use super::number::{cores_from, whole, whole_number};
 use super::output::{Each, efficiency_chart, reference};
 use super::{Experiment, ExperimentError, RunFigures, Setup, doublings};
 use crate::chart::Chart;
@@ -33,13 +33,11 @@ pub(super) struct UnbalancedSearch {
     tree: Vec<PublishedTree>,
 
     /// What a node costs, in nanoseconds
-    #[arg(long, value_name = "ns", default_value_t = 127)]
-    #[arg(value_parser = whole_number::<u64>(1..=1_000_000_000))]
+    #[arg(long, value_name = "ns", default_value_t = 127, value_parser = whole(1..=1_000_000_000))]
     node_ns: u64,
 
     /// How many nodes a task visits before it looks whether work is wanted
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    #[arg(value_parser = whole_number::<u64>(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = whole(1..=1_000_000))]
     nodes_at_once: u64,
 
     /// Double the cores from 128 up to this number

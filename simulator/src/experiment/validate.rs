@@ -10,17 +10,16 @@
 //! simulated median is within the range of the real runs.
 
 use super::ExperimentError;
-use super::number::{seeds, whole_number};
+use super::number::{seeds, whole};
 use super::replay::replay;
 use super::setup::read_text;
 use crate::network::Network;
 use crate::table::Row;
 use crate::workload::recorded::{COUNTERS, JobFigures, Recording};
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The deviation of the makespan that is the goal, and that of the counters, in percent.
@@ -39,11 +38,11 @@ pub(super) struct Validate {
     measured: Vec<PathBuf>,
 
     /// How often each recording is simulated
-    #[arg(long, default_value_t = 5, value_parser = whole_number::<u64>(1..=10_000))]
+    #[arg(long, default_value_t = 5, value_parser = whole(1..=10_000))]
     runs: u64,
 
     /// The seed of the first simulated run; each further one has the next seed
-    #[arg(long, default_value_t = 1, value_parser = whole_number::<u64>(0..=u64::MAX))]
+    #[arg(long, default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     seed: u64,
 
     /// Print one JSON object a line instead of the table
@@ -77,7 +76,8 @@ impl Validate {
         let networks = self.networks()?;
         let mut jobs: BTreeMap<Key, Vec<Arc<Recording>>> = BTreeMap::new();
         for path in &self.recordings {
-            let recording = Recording::read(&read_text(path)?).map_err(|it| wrong(path, it))?;
+            let recording = Recording::read(&read_text(path)?)
+                .map_err(|it| ExperimentError::content(path, it))?;
             jobs.entry(key(&recording)).or_default().push(Arc::new(recording));
         }
         let mut all: Vec<Comparison> = Vec::new();
@@ -107,18 +107,14 @@ impl Validate {
     fn networks(&self) -> Result<BTreeMap<u32, Network>, ExperimentError> {
         let network = |path: &PathBuf| {
             let json = read_text(path)?;
-            let network = Network::measured(&json).map_err(|cause| wrong(path, cause))?;
+            let network =
+                Network::measured(&json).map_err(|it| ExperimentError::content(path, it))?;
             let pes = serde_json::from_str::<serde_json::Value>(&json).ok();
             let pes = pes.as_ref().and_then(|line| line.get("pes")?.as_array().map(Vec::len));
             Ok((pes.unwrap_or(0) as u32, network))
         };
         self.measured.iter().map(network).collect()
     }
-}
-
-/// What is in this file cannot be used.
-fn wrong(path: &Path, cause: impl Error + Send + Sync + 'static) -> ExperimentError {
-    ExperimentError::Content(path.to_owned(), Box::new(cause))
 }
 
 /// Simulates a job of which there are recordings, each with these seeds.

@@ -22,7 +22,7 @@ use std::str::FromStr;
 /// ```
 /// use ultramarine_simulator::machine::Shape;
 /// let shape: Shape = "64x32x4x16".parse()?;
-/// assert_eq!((shape.hosts(), shape.pes(), shape.cores()), (2_048, 8_192, 131_072));
+/// assert_eq!((shape.hosts(), shape.pes()), (2_048, 8_192));
 /// let error = "64x0x4x16".parse::<Shape>().unwrap_err().to_string();
 /// assert_eq!(error, "the machine `64x0x4x16` has a level of 0; each number is at least 1");
 /// # Ok::<(), ultramarine_simulator::machine::MachineError>(())
@@ -50,11 +50,6 @@ impl Shape {
     /// The number of PEs.
     pub fn pes(&self) -> u32 {
         self.hosts() * self.host_pes
-    }
-
-    /// The number of worker threads of all PEs.
-    pub fn cores(&self) -> u64 {
-        u64::from(self.pes()) * u64::from(self.workers)
     }
 }
 
@@ -102,13 +97,13 @@ mod tests {
     fn numbers_are_read_from_the_right() {
         let sizes = |text: &str| {
             let shape: Shape = text.parse().expect(text);
-            (shape.hosts(), shape.pes(), shape.cores())
+            (shape.hosts(), shape.pes(), shape.workers)
         };
         assert_eq!(sizes("16"), (1, 1, 16));
-        assert_eq!(sizes("4x16"), (1, 4, 64));
-        assert_eq!(sizes("32x4x16"), (32, 128, 2_048));
-        assert_eq!(sizes("64x32x4x16"), (2_048, 8_192, 131_072));
-        assert_eq!(sizes("8x8x32x4x16"), (2_048, 8_192, 131_072));
+        assert_eq!(sizes("4x16"), (1, 4, 16));
+        assert_eq!(sizes("32x4x16"), (32, 128, 16));
+        assert_eq!(sizes("64x32x4x16"), (2_048, 8_192, 16));
+        assert_eq!(sizes("8x8x32x4x16"), (2_048, 8_192, 16));
     }
 
     #[test]

@@ -28,10 +28,6 @@ pub enum Skeleton {
 }
 
 impl Skeleton {
-    /// All of them.
-    pub const ALL: [Skeleton; 4] =
-        [Skeleton::Stolen, Skeleton::Placed, Skeleton::TwoLevel, Skeleton::Relaxed];
-
     /// Those at two levels.
     pub const TWO_LEVEL: [Skeleton; 2] = [Skeleton::TwoLevel, Skeleton::Relaxed];
 

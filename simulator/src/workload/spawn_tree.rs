@@ -133,13 +133,6 @@ impl Queens {
         Queens { size, threshold: threshold.min(size).min(12) }
     }
 
-    /// The row of a problem, and its squares that are not attacked, a bit each.
-    fn row(self, board: u64) -> (u32, [u32; 3]) {
-        let (row, placed) = ((board >> PLACED_BITS) as u32, board & ((1 << PLACED_BITS) - 1));
-        let queens = (0..row).map(|above| 1 << (placed >> (4 * (row - 1 - above)) & 15));
-        (row, queens.fold([0; 3], attack))
-    }
-
     fn free(self, attacked: [u32; 3]) -> u32 {
         !(attacked[0] | attacked[1] | attacked[2]) & ((1 << self.size) - 1)
     }
@@ -156,7 +149,14 @@ impl Queens {
     }
 }
 
-/// The attacked squares of the next row, along columns and both diagonals, with a queen more.
+/// The row of a board, and its attacked squares: along columns and both diagonals, a bit each.
+fn row(board: u64) -> (u32, [u32; 3]) {
+    let (row, placed) = ((board >> PLACED_BITS) as u32, board & ((1 << PLACED_BITS) - 1));
+    let queens = (0..row).map(|above| 1 << (placed >> (4 * (row - 1 - above)) & 15));
+    (row, queens.fold([0; 3], attack))
+}
+
+/// The attacked squares of the next row, with this queen in the row.
 fn attack([columns, falling, rising]: [u32; 3], queen: u32) -> [u32; 3] {
     [columns | queen, (falling | queen) << 1, (rising | queen) >> 1]
 }
@@ -167,7 +167,7 @@ impl Problem for Queens {
     }
 
     fn parts(self, board: u64) -> Vec<u64> {
-        let (row, attacked) = self.row(board);
+        let (row, attacked) = row(board);
         if row >= self.threshold {
             return Vec::new();
         }
@@ -178,7 +178,7 @@ impl Problem for Queens {
     }
 
     fn steps(self, board: u64) -> u64 {
-        let (row, attacked) = self.row(board);
+        let (row, attacked) = row(board);
         if row >= self.threshold { self.count(row, attacked) } else { 1 }
     }
 }

@@ -315,9 +315,7 @@ impl Simulation {
         let before = self.computing;
         self.computing = before.saturating_add_signed(change);
         if before.max(self.computing) == self.most_workers && before != self.computing {
-            let now = Duration::from_nanos(self.now);
-            let (first, last) = self.report.full.get_or_insert((now, now));
-            (*first, *last) = (*first, now);
+            self.report.full.get_or_insert(Duration::from_nanos(self.now));
         }
     }
 

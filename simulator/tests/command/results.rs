@@ -250,15 +250,12 @@ fn experiments_are_listed() {
 #[test]
 fn rows_are_shown_as_they_come() {
     for words in ["", "--json"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ultramarine-simulator"));
         // The second run takes for ever.
-        command.args("weak --cores 32,4194304 --skeleton par_map".split(' '));
-        command.args(words.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().expect("the simulator starts");
+        let mut child = start(&format!("weak --cores 32,4194304 --skeleton par_map {words}"));
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let first = lines.next().expect("a line").expect("text");
-        let row =
-            if words.is_empty() { lines.next().expect("a line").expect("text") } else { first };
+        let is_json = !words.is_empty();
+        let row = if is_json { first } else { lines.next().expect("a line").expect("text") };
         child.kill().expect("it runs");
         child.wait().expect("an end");
         assert!(row.contains("par_map"), "{row}");
@@ -269,9 +266,7 @@ fn rows_are_shown_as_they_come() {
 #[test]
 fn a_reader_may_leave() {
     for words in ["faults --runs 300 --tell", "weak --cores 32,64,128,256 --json", "list"] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ultramarine-simulator"));
-        command.args(words.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the simulator starts");
+        let mut child = start(words);
         let mut line = String::new();
         let stdout = child.stdout.take().expect("a pipe");
         BufReader::with_capacity(1, stdout).read_line(&mut line).expect("a line");
