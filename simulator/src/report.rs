@@ -213,32 +213,36 @@ const COUNTERS: [Counter; 25] = [
     ("tasks", |run| run.tasks),
     ("deaths", |run| run.deaths.into()),
     ("expelled", |run| run.expelled.into()),
+    ("replicas", |run| run.replicas),
+    ("orphans", |run| run.orphans),
+    ("poisons", |run| run.poisons.into()),
+    ("lanes_left", |run| run.lanes_left.into()),
+    ("bytes_resent", |run| run.bytes_resent),
+    ("successions", |run| run.successions.into()),
+    ("restarts", |run| run.restarts.into()),
+    // The number of runs in which a PE got the result again after another had left with it, and in
+    // which two PEs got it with a broken path between them.
+    ("repeated", |run| (run.repeated > 0).into()),
+    ("doubled", |run| (run.doubled > 0).into()),
+    ("unfinished", |run| run.unfinished.into()),
+    // The number of runs in which a PE waited for the end until `shutdown_grace` was over, and in
+    // which one did not hear that the root had left in order.
+    ("late", |run| (run.late > 0).into()),
+    ("unheard", |run| (run.unheard > 0).into()),
+    ("events", |run| run.events),
+    ("runs", |_| 1),
+    ("large", |run| (run.pes > SIZES[0]).into()),
+    ("wronged", |run| run.wronged.into()),
     // Declared dead while they lived: since they had been parted from the root, and others.
     ("partitioned", |run| run.parted.into()),
     ("innocents", |run| run.innocents.into()),
     ("detector_messages", |run| run.detection.messages()),
     ("dials", |run| run.detection.dials),
     ("known_deaths", |run| run.detection.known_deaths.len() as u64),
-    ("replicas", |run| run.replicas),
-    ("orphans", |run| run.orphans),
-    ("poisons", |run| run.poisons.into()),
-    ("wronged", |run| run.wronged.into()),
-    ("lanes_left", |run| run.lanes_left.into()),
-    ("bytes_resent", |run| run.bytes_resent),
-    ("successions", |run| run.successions.into()),
-    ("restarts", |run| run.restarts.into()),
-    ("unfinished", |run| run.unfinished.into()),
-    ("events", |run| run.events),
-    // The number of runs in which a PE got the result again after another had left with it, in
-    // which two PEs got it with a broken path between them, in which a PE waited for the end until
-    // `shutdown_grace` was over, or did not hear that the root had left in order.
-    ("repeated", |run| (run.repeated > 0).into()),
-    ("doubled", |run| (run.doubled > 0).into()),
-    ("late", |run| (run.late > 0).into()),
-    ("unheard", |run| (run.unheard > 0).into()),
-    ("large", |run| (run.pes > SIZES[0]).into()),
-    ("runs", |_| 1),
 ];
+
+/// The first counters, which JSON has, too.
+const IN_JSON: usize = 17;
 
 /// What many runs came to: `totals["deaths"]` is how many PEs died in all of them.
 #[derive(Clone, Debug, Default)]
@@ -269,6 +273,11 @@ impl RunTotals {
     /// Whether all runs were as they must be.
     pub fn are_good(&self) -> bool {
         self.wrong + self.hung == 0
+    }
+
+    /// The counters that JSON has.
+    pub(crate) fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        COUNTERS.into_iter().map(|(name, _)| name).zip(self.counts).take(IN_JSON)
     }
 
     /// Counts one more run.

@@ -86,7 +86,6 @@ pub enum ChartError {
     /// There is nothing to draw.
     #[error("the chart `{0}` has no points")]
     NoPoints(String),
-
     /// A point of this series, reference or goal has no place on an axis: where it is to the right,
     /// and upwards.
     #[error(
@@ -94,11 +93,9 @@ pub enum ChartError {
          0 on a logarithmic axis"
     )]
     NoPlace(String, String, f64, f64),
-
     /// The drawing library failed, and said this.
     #[error("the chart `{0}` cannot be drawn: {1}")]
     Drawing(String, String),
-
     /// The file cannot be written.
     #[error("cannot write the chart {path}: {1}", path = .0.display())]
     Unwritable(PathBuf, std::io::Error),

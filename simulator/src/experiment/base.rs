@@ -83,7 +83,6 @@ impl Base {
             threads: self.machine.workers(pe) as usize,
             slowness: self.machine.slowness(pe),
             task_ns: TASK_NS,
-            spawn_ns: 0,
         };
         faults.extend_from_slice(&self.faults);
         let has_faults = !faults.is_empty();

@@ -20,15 +20,12 @@ use ultramarine_topology::Pe;
 pub(super) struct Deaths {
     #[command(flatten)]
     setup: Setup,
-
     #[command(flatten)]
     sums: EulerSums,
-
     /// How many of the PEs die, in percent; one at least
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     #[arg(value_parser = real_number(0.0..=100.0))]
     percent: f64,
-
     /// The skeleton
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     #[arg(default_values = ["par_map", "par_map_2level_relaxed"])]
@@ -40,15 +37,12 @@ pub(super) struct Deaths {
 pub(super) struct Rack {
     #[command(flatten)]
     setup: Setup,
-
     #[command(flatten)]
     sums: EulerSums,
-
     /// When the last rack dies, in percent of the time of a job without deaths
     #[arg(long, value_name = "PERCENT", value_delimiter = ',')]
     #[arg(default_values_t = [10.0, 50.0, 90.0], value_parser = real_number(0.0..=100.0))]
     at: Vec<f64>,
-
     /// The skeleton
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     #[arg(default_values = ["par_map", "par_map_2level_relaxed"])]

@@ -32,13 +32,11 @@ pub struct Detector {
     /// What it runs on. A PE has 8 workers, so that hosts have 4 PEs and racks 128.
     #[command(flatten)]
     pub setup: Setup,
-
     /// Double the PEs from 256 up to this number
     #[arg(long, value_name = "N", default_value_t = 2048)]
     #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
     #[arg(value_parser = whole(FIRST_PES..=PES_MAX.into()))]
     pub most_pes: u64,
-
     /// What happens; all of them, one job each, unless given
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub incident: Vec<Incident>,

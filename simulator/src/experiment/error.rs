@@ -14,31 +14,24 @@ pub enum ExperimentError {
     /// There is no such machine.
     #[error(transparent)]
     Machine(#[from] MachineError),
-
     /// A file or folder cannot be read, made or written, which is known before the runs.
     #[error("cannot {0} {path}: {2}", path = .1.display())]
     Path(&'static str, PathBuf, io::Error),
-
     /// What is in a file, a measured network or a recording, cannot be used.
     #[error("{path}: {1}", path = .0.display())]
     Content(PathBuf, Box<dyn Error + Send + Sync>),
-
     /// What was asked for is not allowed. The text says what is.
     #[error("{0}")]
     Refused(String),
-
     /// A chart cannot be drawn or written.
     #[error(transparent)]
     Chart(#[from] ChartError),
-
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
-
     /// A recorded job cannot be simulated.
     #[error("a recorded job cannot be simulated: {0}")]
     Replay(String),
-
     /// A simulated job did not come to its end, or not to the right result.
     #[error(
         "the job of {what} is not as it must be: {fault}; --tell prints all its events, --seed \

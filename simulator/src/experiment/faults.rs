@@ -15,20 +15,16 @@ pub(super) struct Faults {
     /// The seed of the first job; each further job has the next seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     seed: u64,
-
     /// The number of jobs
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole(1..=u64::MAX))]
     runs: u64,
-
     /// How many jobs are simulated at the same time
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = whole_number::<u32>(1..=1024))]
     threads: u32,
-
     /// Print the events of each job, but for turns, timers and heartbeats
     #[arg(long, conflicts_with_all = ["threads", "json"])]
     tell: bool,
-
     /// Print the totals as a JSON object in a line; wrong jobs are told on standard error
     #[arg(long)]
     json: bool,
@@ -91,33 +87,12 @@ impl Faults {
     }
 }
 
-/// The counters that are shown as JSON.
-const SHOWN: [&str; 17] = [
-    "pes",
-    "tasks",
-    "deaths",
-    "expelled",
-    "replicas",
-    "orphans",
-    "poisons",
-    "lanes_left",
-    "bytes_resent",
-    "successions",
-    "restarts",
-    "repeated",
-    "doubled",
-    "unfinished",
-    "late",
-    "unheard",
-    "events",
-];
-
 /// The totals, and the time that the jobs took, in seconds, for JSON.
 fn row(totals: &RunTotals, seconds: f64) -> Row {
     let head = Row::default()
         .count("", "jobs", totals["runs"])
         .count("", "wrong", totals.wrong)
         .count("", "hung", totals.hung);
-    let counters = SHOWN.iter().fold(head, |row, key| row.count("", key, totals[key]));
-    counters.real("", "wall_seconds", seconds, 3)
+    let all = totals.counters().fold(head, |row, (key, count)| row.count("", key, count));
+    all.real("", "wall_seconds", seconds, 3)
 }

@@ -21,24 +21,19 @@ use clap::ValueEnum;
 pub(super) struct Noop {
     #[command(flatten)]
     setup: Setup,
-
     /// How many tasks there are
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = whole(1..=TASKS_MAX))]
     tasks: u64,
-
     /// How long each computes; or between what, all equally likely: 80ms..400ms
     #[arg(long, value_name = "TIME[..TIME]", default_value = "0s")]
     task_time: TaskTimes,
-
     /// The skeleton; all four unless given
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     skeleton: Vec<Skeleton>,
-
     /// Double the cores from 16 up to this number
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = cores_from(16))]
     #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
     most_cores: u64,
-
     /// Supervise the tasks
     #[arg(long)]
     supervised: bool,
@@ -89,26 +84,21 @@ impl Experiment for Noop {
 pub(super) struct LiouvilleSum {
     #[command(flatten)]
     setup: Setup,
-
     /// The sum goes up to this integer
     #[arg(long, value_name = "N", default_value_t = 500_000_000)]
     #[arg(value_parser = whole(1..=100_000_000_000))]
     limit: u64,
-
     /// How many integers are a task
     #[arg(long, value_name = "N", default_value_t = 250_000)]
     #[arg(value_parser = whole(1..=100_000_000_000))]
     chunk: u64,
-
     /// The skeleton; `par_map` and `par_map_placed` unless given
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     skeleton: Vec<Skeleton>,
-
     /// Double the cores from 32 up to this number
     #[arg(long, value_name = "N", default_value_t = 2048, value_parser = cores_from(32))]
     #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
     most_cores: u64,
-
     /// Supervise the tasks
     #[arg(long)]
     supervised: bool,
@@ -147,19 +137,15 @@ impl Experiment for LiouvilleSum {
 pub(super) struct Startup {
     #[command(flatten)]
     setup: Setup,
-
     /// Tasks for each core
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = whole(1..=100_000))]
     tasks_per_core: u64,
-
     /// What each computes, in milliseconds
     #[arg(long, value_name = "ms", default_value_t = 100, value_parser = whole(1..=1_000_000))]
     task_ms: u64,
-
     /// The skeleton; `par_map`, `par_map_placed` and `par_map_2level_relaxed` unless given
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     skeleton: Vec<Skeleton>,
-
     /// Double the cores from 32 up to this number
     #[arg(long, value_name = "N", default_value_t = 131_072, value_parser = cores_from(32))]
     #[arg(conflicts_with_all = ["cores", "machine", "topology"])]

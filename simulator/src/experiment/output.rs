@@ -14,7 +14,6 @@ pub(super) struct Output {
     /// Print one JSON object a line instead of the table
     #[arg(long, conflicts_with = "tell")]
     json: bool,
-
     /// Write the charts into this folder, as SVG
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,

@@ -16,65 +16,51 @@ pub struct Setup {
     /// All chance comes from this number: the same seed gives the same run
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub seed: u64,
-
     /// The network: gemini, slingshot, hdr, ethernet or ideal
     #[arg(long, value_name = "NAME", conflicts_with = "measured")]
     pub network: Option<Preset>,
-
     /// The network as a real job measured it: a file with the line of `ultramarine topo --json`
     #[arg(long, value_name = "FILE")]
     pub measured: Option<PathBuf>,
-
     /// The latency between hosts instead of that of the network, in microseconds
     #[arg(long, value_name = "µs", value_parser = real_number(0.0..=LATENCY_MAX_US))]
     pub latency_us: Option<f64>,
-
     /// How much later than usual messages are on average, as a fraction of their latency
     #[arg(long, value_name = "FRACTION", value_parser = real_number(0.0..=JITTER_MAX))]
     pub jitter: Option<f64>,
-
     /// One machine: racks, hosts a rack, PEs a host, workers a PE, such as 64x32x4x16
     #[arg(long, value_name = "SHAPE", conflicts_with_all = ["cores", "workers"])]
     pub machine: Option<Shape>,
-
     /// One machine: all hosts of a topology file, as a real job takes it and `ultramarine topo
     /// --write` writes it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cores", "machine"])]
     pub topology: Option<PathBuf>,
-
     /// The PEs on each host of the topology file; 1 unless given
     #[arg(long, value_name = "N", requires = "topology", conflicts_with_all = ["cores", "machine"])]
     #[arg(value_parser = whole_number::<u32>(1..=PES_MAX))]
     pub pes_per_host: Option<u32>,
-
     /// Machines with these numbers of cores, on hosts of 32 cores and racks of 32 hosts
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     #[arg(value_parser = whole(1..=CORES_MAX))]
     pub cores: Vec<u64>,
-
     /// The worker threads of each PE
     #[arg(long, value_name = "N", value_parser = whole_number::<u32>(1..=WORKERS_MAX))]
     pub workers: Option<u32>,
-
     /// A fraction of the hosts is slow by a factor: 0.1:2
     #[arg(long, value_name = "FRACTION:FACTOR")]
     pub slow_hosts: Option<Slow>,
-
     /// A fraction of the PEs is slow by a factor: 0.1:2
     #[arg(long, value_name = "FRACTION:FACTOR")]
     pub slow_pes: Option<Slow>,
-
     /// The worker threads of each PE on the hosts of --machine or --topology, which take the
     /// numbers in turn: 16,8
     #[arg(long, value_name = "A,B,…", conflicts_with_all = ["cores", "workers"])]
     pub unequal: Option<Unequal>,
-
     /// What goes wrong, and when; may be given several times: death:17@2s, host:3@2s, rack:1@2s,
     /// stop:17@1s+300ms, cut:3-17@2s+500ms, oneway:3-17@2s, partition:rack1@2s+500ms,
     /// overload@1s+200ms. Tasks are then supervised
     #[arg(long = "fault", value_name = "SPEC")]
     pub faults: Vec<TimedFault>,
-
     /// Print the events of each job, but for turns, timers and heartbeats
     #[arg(long)]
     pub tell: bool,

@@ -31,19 +31,15 @@ const FIRST_CORES: u64 = 32;
 pub(super) struct Weak {
     #[command(flatten)]
     setup: Setup,
-
     #[command(flatten)]
     sums: EulerSums,
-
     /// The skeleton; both with two levels unless given
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     skeleton: Vec<Skeleton>,
-
     /// Double the cores from 32 up to this number
     #[arg(long, value_name = "N", default_value_t = 131_072, value_parser = cores_from(FIRST_CORES))]
     #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
     most_cores: u64,
-
     /// Supervise the tasks
     #[arg(long)]
     supervised: bool,
@@ -55,7 +51,6 @@ pub(super) struct EulerSums {
     /// Tasks for each core
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = whole(1..=100_000))]
     tasks_per_core: u64,
-
     /// What a trial division takes, in nanoseconds
     #[arg(long, value_name = "ns", default_value_t = 10, value_parser = whole(1..=1_000_000))]
     division_ns: u64,
@@ -114,23 +109,18 @@ impl Experiment for Weak {
 pub(super) struct Strong {
     #[command(flatten)]
     setup: Setup,
-
     /// One of the two machines; both unless given
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     platform: Vec<Platform>,
-
     /// The skeleton; all four unless given
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     skeleton: Vec<Skeleton>,
-
     /// How many integers there are
     #[arg(long, value_name = "N", default_value_t = 96_000, value_parser = whole(1..=100_000_000))]
     integers: u64,
-
     /// How many of them are a task
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = whole(1..=1_000_000))]
     chunk: u64,
-
     /// Supervise the tasks
     #[arg(long)]
     supervised: bool,

@@ -20,18 +20,14 @@ use clap::ValueEnum;
 pub(super) struct Supervision {
     #[command(flatten)]
     setup: Setup,
-
     #[command(flatten)]
     sums: EulerSums,
-
     /// The skeleton; all four unless given
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     skeleton: Vec<Skeleton>,
-
     /// How many pairs, each with the next seed; the times are their means
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole_number::<u32>(1..=1000))]
     repeats: u32,
-
     /// Double the cores from 32 up to this number
     #[arg(long, value_name = "N", default_value_t = 2048, value_parser = cores_from(32))]
     #[arg(conflicts_with_all = ["cores", "machine", "topology"])]

@@ -26,25 +26,20 @@ const FIRST_CORES: u64 = 128;
 pub(super) struct UnbalancedSearch {
     #[command(flatten)]
     setup: Setup,
-
     /// The trees
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "t1xxl")]
     #[arg(ignore_case = true)]
     tree: Vec<PublishedTree>,
-
     /// What a node costs, in nanoseconds
     #[arg(long, value_name = "ns", default_value_t = 127, value_parser = whole(1..=1_000_000_000))]
     node_ns: u64,
-
     /// How many nodes a task visits before it looks whether work is wanted
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = whole(1..=1_000_000))]
     nodes_at_once: u64,
-
     /// Double the cores from 128 up to this number
     #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = cores_from(FIRST_CORES))]
     #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
     most_cores: u64,
-
     /// Supervise the tasks
     #[arg(long)]
     supervised: bool,
@@ -118,25 +113,20 @@ impl Experiment for UnbalancedSearch {
 pub(super) struct QueensTree {
     #[command(flatten)]
     setup: Setup,
-
     /// The rows and columns of the board
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = whole_number::<u32>(1..=16))]
     board: u32,
-
     /// How many rows are divided into tasks
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = whole_number::<u32>(1..=12))]
     threshold: u32,
-
     /// What a board costs, in nanoseconds
     #[arg(long, value_name = "ns", default_value_t = 100)]
     #[arg(value_parser = whole_number::<u32>(1..=1_000_000))]
     step_ns: u32,
-
     /// Double the cores from 128 up to this number
     #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = cores_from(FIRST_CORES))]
     #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
     most_cores: u64,
-
     /// Supervise the tasks
     #[arg(long)]
     supervised: bool,
@@ -162,25 +152,20 @@ impl Experiment for QueensTree {
 pub(super) struct FibonacciTree {
     #[command(flatten)]
     setup: Setup,
-
     /// Which number
     #[arg(long, value_name = "N", default_value_t = 45, value_parser = whole_number::<u32>(1..=80))]
     n: u32,
-
     /// Up to which number a task computes it alone
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = whole_number::<u32>(1..=80))]
     threshold: u32,
-
     /// What a call costs, in nanoseconds
     #[arg(long, value_name = "ns", default_value_t = 3)]
     #[arg(value_parser = whole_number::<u32>(1..=1_000_000))]
     step_ns: u32,
-
     /// Double the cores from 16 up to this number
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = cores_from(16))]
     #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
     most_cores: u64,
-
     /// Supervise the tasks
     #[arg(long)]
     supervised: bool,

@@ -31,20 +31,16 @@ pub(super) struct Validate {
     /// What examples wrote with --record; several recordings of the same job are taken together
     #[arg(required = true, value_name = "RECORDING")]
     recordings: Vec<PathBuf>,
-
     /// What `ultramarine topo --json` printed in jobs of some numbers of PEs; for a recording of
     /// another number, that of the next smaller one is taken
     #[arg(long, required = true, value_name = "FILE")]
     measured: Vec<PathBuf>,
-
     /// How often each recording is simulated
     #[arg(long, default_value_t = 5, value_parser = whole(1..=10_000))]
     runs: u64,
-
     /// The seed of the first simulated run; each further one has the next seed
     #[arg(long, default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     seed: u64,
-
     /// Print one JSON object a line instead of the table
     #[arg(long)]
     json: bool,
@@ -57,9 +53,9 @@ struct Comparison {
     is_supervised: bool,
     figure: &'static str,
     goal: f64,
-    /// By size.
-    real: Vec<f64>,
-    simulated: Vec<f64>,
+    /// The least, the median and the most.
+    real: [f64; 3],
+    simulated: [f64; 3],
 }
 
 /// What is told apart: program, skeleton, whether supervised, PEs, threads, tasks.
@@ -142,40 +138,34 @@ fn compare(
         is_supervised: first.is_supervised,
         figure,
         goal,
-        real: sorted(recordings.iter().map(|recording| of(&recording.figures))),
-        simulated: sorted(simulated.iter().map(of)),
+        real: spread(recordings.iter().map(|recording| of(&recording.figures))),
+        simulated: spread(simulated.iter().map(of)),
     };
     let makespan = compared("makespan ms", GOALS[0], &|it| it.makespan_ns as f64 / 1e6);
     let counters = COUNTERS.iter().enumerate();
     let counters =
         counters.map(|(at, it)| compared(it.0, GOALS[1], &move |it| it.counts[at] as f64));
     let all = std::iter::once(makespan).chain(counters);
-    Ok(all.filter(|it| median(&it.real) + median(&it.simulated) > 0.0).collect())
+    Ok(all.filter(|it| it.real[1] + it.simulated[1] > 0.0).collect())
 }
 
 fn key(it: &Recording) -> Key {
     (it.pes, it.program.clone(), it.name.clone(), it.is_supervised, it.threads, it.tasks())
 }
 
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+/// The least of these values, of which there is one at least, their median, and the greatest.
+fn spread(values: impl Iterator<Item = f64>) -> [f64; 3] {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
-    values
-}
-
-/// Of sorted values, of which there is one at least.
-fn median(values: &[f64]) -> f64 {
-    let middle = values.len() / 2;
-    match values.len() % 2 {
-        0 => f64::midpoint(values[middle - 1], values[middle]),
-        _ => values[middle],
-    }
+    let (last, middle) = (values.len() - 1, values.len() / 2);
+    // Of an even number: between the two in the middle.
+    [values[0], f64::midpoint(values[last - middle], values[middle]), values[last]]
 }
 
 impl Comparison {
     /// How much more the simulated median is, in percent; `None` if the real one is 0.
     fn deviation(&self) -> Option<f64> {
-        let (real, simulated) = (median(&self.real), median(&self.simulated));
+        let ([_, real, _], [_, simulated, _]) = (self.real, self.simulated);
         (real > 0.0).then(|| 100.0 * (simulated / real - 1.0))
     }
 
@@ -186,14 +176,13 @@ impl Comparison {
     /// How much the real runs differ among themselves, in percent of their median; `None` if that
     /// is 0.
     fn real_spread(&self) -> Option<f64> {
-        let (least, most) = (self.real[0], self.real[self.real.len() - 1]);
-        let middle = median(&self.real);
-        (middle > 0.0).then(|| 100.0 * (most - least) / middle)
+        let [least, median, most] = self.real;
+        (median > 0.0).then(|| 100.0 * (most - least) / median)
     }
 
     /// Whether the simulated median is within the range of the real runs.
     fn is_in_range(&self) -> bool {
-        (self.real[0]..=self.real[self.real.len() - 1]).contains(&median(&self.simulated))
+        (self.real[0]..=self.real[2]).contains(&self.simulated[1])
     }
 
     fn verdict(&self) -> &'static str {
@@ -206,7 +195,6 @@ impl Comparison {
 
     fn row(&self) -> Row {
         let digits = usize::from(self.goal < GOALS[1]);
-        let (real, simulated) = (&self.real, &self.simulated);
         Row::default()
             .text("job", "job", &self.job)
             .wide(JOB_WIDTH)
@@ -214,13 +202,13 @@ impl Comparison {
             .text("supervised", "supervised", if self.is_supervised { "yes" } else { "no" })
             .text("figure", "figure", self.figure)
             .wide(11)
-            .real("real", "real", median(real), digits)
-            .real("least", "real_least", real[0], digits)
-            .real("most", "real_most", real[real.len() - 1], digits)
+            .real("real", "real", self.real[1], digits)
+            .real("least", "real_least", self.real[0], digits)
+            .real("most", "real_most", self.real[2], digits)
             .real("spread %", "real_spread_percent", self.real_spread(), 0)
-            .real("simulated", "simulated", median(simulated), digits)
-            .real("least", "simulated_least", simulated[0], digits)
-            .real("most", "simulated_most", simulated[simulated.len() - 1], digits)
+            .real("simulated", "simulated", self.simulated[1], digits)
+            .real("least", "simulated_least", self.simulated[0], digits)
+            .real("most", "simulated_most", self.simulated[2], digits)
             .real("deviation %", "deviation_percent", self.deviation(), 1)
             .real("goal %", "goal_percent", self.goal, 0)
             .text("verdict", "verdict", self.verdict())
@@ -304,8 +292,8 @@ mod tests {
             is_supervised: false,
             figure: "FISH",
             goal: 20.0,
-            real: real.to_vec(),
-            simulated: simulated.to_vec(),
+            real: spread(real.iter().copied()),
+            simulated: spread(simulated.iter().copied()),
         };
         assert_eq!(row(&[8.0, 10.0, 30.0], &[1.0, 29.0]).verdict(), "missed, in range");
         assert_eq!(row(&[8.0, 10.0, 30.0], &[1.0, 12.0]).verdict(), "MISSED");

@@ -6,7 +6,7 @@ use crate::fault::InjectedFault;
 use crate::job::{Detection, SimulatedJob};
 use crate::pe::workers::PeSpeed;
 use crate::traffic::{RandomTraffic, Traffic};
-use crate::workload::random_tree::{Program, RandomTree, TaskKind, TaskSpec, radii};
+use crate::workload::random_tree::{Program, RandomTree, TaskSpec, radii};
 use crate::workload::{SpawnMode, SpawnPlace};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -97,7 +97,7 @@ pub(super) fn job(seed: u64, outlives_root: bool) -> SimulatedJob {
     let kills = poisons * (u64::from(max_replicas) + 1);
     if poisons > 0 && kills + losses + slanders + 2 <= u64::from(pes) {
         for _ in 0..poisons {
-            let spec = TaskSpec { kind: TaskKind::Poison, depth: 0, seed: dice.next() };
+            let spec = TaskSpec { is_poison: true, depth: 0, seed: dice.next() };
             let place = SpawnPlace::At(Pe::new(1 + dice.next() as u32 % (pes - 1)));
             main.push((spec, SpawnMode { is_supervised: true, place }));
         }
@@ -136,7 +136,7 @@ pub(super) fn job(seed: u64, outlives_root: bool) -> SimulatedJob {
     let frame_bytes_max = [frame_bytes_max(128..=4096), frame_bytes_max(128..=65536)];
     let has_fallback = !dice.one_in(4);
     let lost_one_in = dice.one_in(4).then(|| dice.skewed(20..=2000));
-    let speed = PeSpeed { threads, slowness: 1.0, task_ns: 0, spawn_ns: 0 };
+    let speed = PeSpeed { threads, slowness: 1.0, task_ns: 0 };
     SimulatedJob {
         seed,
         speeds: vec![speed; pes as usize],

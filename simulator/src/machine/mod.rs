@@ -36,7 +36,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use tier::tiers;
-use ultramarine_topology::{Distance, Label, LevelKind, Pe, Place, Topology, file};
+use ultramarine_topology::{Label, LevelKind, Pe, Place, Topology, file};
 use variation::NOMINAL;
 
 /// The most PEs of a machine: 2^22.
@@ -226,13 +226,8 @@ impl Machine {
 
     /// What two PEs share; `None` if they are the same.
     pub fn tier(&self, p: Pe, q: Pe) -> Option<Tier> {
-        self.tier_at(self.topology.distance(p, q))
-    }
-
-    /// What PEs at this distance share; `None` for a distance of 0, and for one that the machine
-    /// does not have. Costs one look into a table of a few bytes.
-    pub fn tier_at(&self, distance: Distance) -> Option<Tier> {
-        self.tiers.get(usize::from(distance.exponent()?)).copied()
+        let exponent = self.topology.distance(p, q).exponent()?;
+        self.tiers.get(usize::from(exponent)).copied()
     }
 }
 

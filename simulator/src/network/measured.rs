@@ -36,7 +36,6 @@ pub enum MeasuredError {
         "the measured network is not JSON: {0}; give the line that `ultramarine topo --json` prints"
     )]
     NotJson(#[from] serde_json::Error),
-
     /// There is no table of round trips, or it is empty.
     #[error(
         "the measured network has no round trips in it: run `ultramarine topo --json` in a job of \
@@ -44,14 +43,12 @@ pub enum MeasuredError {
          --no-latency"
     )]
     NoLatency,
-
     /// A row of the table, in JSON, has something under this key that is not valid.
     #[error(
         "the row `{0}` of the measured network has no believable {1}: round trips take above 0 \
          and at most {ROUND_TRIP_MAX_US} µs, and p99_us is at least p50_us"
     )]
     Row(Value, &'static str),
-
     /// A row, in JSON, is of PEs that share something unknown.
     #[error(
         "the row `{0}` of the measured network has an unknown `share`; known are package, numa, \

@@ -56,8 +56,6 @@ pub(crate) struct PeSpeed {
     pub(crate) slowness: f64,
     /// What starting and ending a task costs, in nanoseconds.
     pub(crate) task_ns: u64,
-    /// What spawning one costs, in nanoseconds.
-    pub(crate) spawn_ns: u64,
 }
 
 /// The workers of a PE, and the tasks that they have started.
@@ -79,7 +77,7 @@ pub(crate) struct Workers {
     pool: Pool<SharedShelf>,
     running: BTreeMap<u64, Running>,
     last_running: u64,
-    /// What spawning has cost since the last task, in nanoseconds.
+    /// What starting tasks has cost since one last computed, in nanoseconds.
     debt_ns: u64,
     pub(crate) is_ending: bool,
     /// Whether others are asked before a value of the main task counts.
@@ -242,7 +240,6 @@ impl Workers {
             let first = running.values.len();
             running.pending += spawned.len();
             running.values.resize(first + spawned.len(), None);
-            self.debt_ns += self.speed.spawn_ns * spawned.len() as u64;
             for ((body, mode), child) in spawned.into_iter().zip(first as u32..) {
                 self.spawn(LocalTask { slot: FutureSlot { parent: number, child }, body, mode });
             }

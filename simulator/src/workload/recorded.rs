@@ -113,18 +113,15 @@ pub enum RecordingError {
          --record FILE, unchanged"
     )]
     NotJson(#[from] serde_json::Error),
-
     /// A key is missing, or its value is not what is allowed, as the text says.
     #[error("the recording has no usable `{0}`: {1}")]
     Field(&'static str, String),
-
     /// There is not one time for each item: how many items and times there are.
     #[error(
         "the recording has {1} task times for {0} items: there must be one in `task_ns` for each \
          item; was the file cut off?"
     )]
     Truncated(u64, usize),
-
     /// The time of the item with this number, from 0, is not valid; the time is as JSON has it.
     #[error(
         "`{1}`, the time of item {0} of the recording, is not believable: whole nanoseconds from 0 \

@@ -62,7 +62,6 @@ pub enum TimedFaultError {
     /// There is no such kind: what stands before the colon.
     #[error("there is no fault `{0}`; known are {all}", all = KINDS.map(|kind| kind.0).join(", "))]
     UnknownKind(String),
-
     /// The kind is known, and the rest cannot be meant: all of the text, what is wrong with it, how
     /// it is written, and an example.
     #[error("`{0}` {1}; write {2}, such as {3}")]
