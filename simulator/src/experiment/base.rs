@@ -29,28 +29,28 @@ const SHUTDOWN_GRACE: Duration = Duration::from_mins(1);
 
 /// A machine, its network, and the defaults of the runtime.
 #[derive(Clone, Debug)]
-pub struct Base {
+pub(crate) struct Base {
     /// The machine.
-    pub machine: Machine,
+    pub(crate) machine: Machine,
     /// Its network.
-    pub network: Network,
+    pub(crate) network: Network,
     /// The settings of the protocol. `max_fish` and `min_sched` of a PE are its workers.
-    pub protocol: ProtocolSettings,
+    pub(crate) protocol: ProtocolSettings,
     /// How much later than asked for the system ends the pauses of threads, in nanoseconds.
-    pub sleep_late_ns: u64,
+    pub(crate) sleep_late_ns: u64,
     /// What goes wrong in each run, at moments in nanoseconds.
-    pub faults: Vec<(u64, InjectedFault)>,
+    pub(crate) faults: Vec<(u64, InjectedFault)>,
     /// All chance comes from it.
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// Whether another PE takes the root's place when that dies.
-    pub outlives_root: bool,
+    pub(crate) outlives_root: bool,
     /// Whether every event is printed.
-    pub is_verbose: bool,
+    pub(crate) is_verbose: bool,
 }
 
 impl Base {
     /// A machine with the runtime's default settings.
-    pub fn new(machine: Machine, network: Network, seed: u64) -> Self {
+    pub(crate) fn new(machine: Machine, network: Network, seed: u64) -> Self {
         let protocol = ProtocolSettings::new(FishingSettings::for_threads(1));
         Base {
             machine,
@@ -66,7 +66,7 @@ impl Base {
 
     /// Runs a job in which these faults happen beside those of all runs, at these moments in
     /// nanoseconds.
-    pub fn run(
+    pub(crate) fn run(
         &self,
         workload: Arc<dyn Workload>,
         faults: Vec<(u64, InjectedFault)>,
@@ -132,13 +132,13 @@ impl Base {
 
     /// Whether tasks are supervised: if that is asked for, or if something goes wrong, since a job
     /// does not survive the loss of a task that is not.
-    pub fn supervises(&self, is_asked_for: bool) -> bool {
+    pub(crate) fn supervises(&self, is_asked_for: bool) -> bool {
         is_asked_for || !self.faults.is_empty()
     }
 
     /// The efficiency of a run: the work over the time of all cores, from 0 to 1. With slow PEs,
     /// as if all were normal.
-    pub fn efficiency(&self, run: &SimulatedRun) -> f64 {
+    pub(crate) fn efficiency(&self, run: &SimulatedRun) -> f64 {
         let time = run.report.took.as_secs_f64() * self.machine.cores() as f64;
         run.report.computed.as_secs_f64() / time
     }

@@ -1,6 +1,8 @@
 //! The command line: a name for each experiment.
 
+use super::ExperimentError;
 use super::deaths::{Deaths, Rack};
+use super::detector::Detector;
 use super::faults::Faults;
 use super::maps::{LiouvilleSum, Noop, Startup};
 use super::output::{Experiment, Output};
@@ -8,7 +10,6 @@ use super::sum_euler::{Strong, Weak};
 use super::supervision::Supervision;
 use super::trees::{FibonacciTree, QueensTree, UnbalancedSearch};
 use super::validate::Validate;
-use super::{Detector, ExperimentError};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;

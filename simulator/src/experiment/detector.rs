@@ -27,19 +27,19 @@ use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_topology::Pe;
 
 /// The options of the detector's experiment.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct Detector {
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Detector {
     /// What it runs on. A PE has 8 workers, so that hosts have 4 PEs and racks 128.
     #[command(flatten)]
-    pub setup: Setup,
+    setup: Setup,
     /// Double the PEs from 256 up to this number
     #[arg(long, value_name = "N", default_value_t = 2048)]
     #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
     #[arg(value_parser = whole(FIRST_PES..=PES_MAX.into()))]
-    pub most_pes: u64,
+    most_pes: u64,
     /// What happens; all of them, one job each, unless given
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub incident: Vec<Incident>,
+    incident: Vec<Incident>,
 }
 
 /// Two racks.
@@ -68,7 +68,7 @@ const LATE: (u64, f64) = (200_000, 100.0);
 
 /// What happens in a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Incident {
+enum Incident {
     /// A process ends.
     PeDies,
     /// A host falls silent, with its PEs.
@@ -87,7 +87,7 @@ pub enum Incident {
 
 impl Incident {
     /// What happens, in a few words.
-    pub fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Incident::PeDies => "a PE dies",
             Incident::HostDies => "a host dies",

@@ -35,9 +35,6 @@ const PROGRESS: Duration = Duration::from_secs(10);
 
 impl Faults {
     /// Runs the jobs. Returns whether all were as they must be.
-    ///
-    /// # Errors
-    /// The seeds run out before the runs do, or the output cannot be written.
     pub(super) fn show(&self, out: &mut (dyn Write + Send)) -> Result<bool, ExperimentError> {
         let begun = Instant::now();
         let seeds = seeds(self.seed, self.runs)?;

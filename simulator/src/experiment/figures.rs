@@ -12,33 +12,30 @@ use std::time::Instant;
 
 /// What a run came to.
 #[derive(Clone, Debug)]
-pub struct RunFigures {
+pub(super) struct RunFigures {
     /// What ran, in a word or two: the series in a chart.
-    pub series: String,
+    pub(super) series: String,
     /// The worker threads of all PEs.
-    pub cores: u64,
+    pub(super) cores: u64,
     /// The name of the network.
-    pub network: String,
+    pub(super) network: String,
     /// What all chance came from.
-    pub seed: u64,
+    pub(super) seed: u64,
     /// The time of the job, from its start to the end of its main task, in seconds.
-    pub seconds: f64,
+    pub(super) seconds: f64,
     /// The work over the time of all cores, from 0 to 1.
-    pub efficiency: f64,
+    pub(super) efficiency: f64,
     /// All that was counted.
-    pub report: RunReport,
+    pub(super) report: RunReport,
     /// How long the simulation took, in seconds.
-    pub wall_seconds: f64,
+    pub(super) wall_seconds: f64,
     /// The most memory that the simulation had, in bytes; 0 if the system does not say.
-    pub rss_bytes: u64,
+    pub(super) rss_bytes: u64,
 }
 
 impl RunFigures {
     /// Runs a job, in which these faults happen, and says on standard error how it goes.
-    ///
-    /// # Errors
-    /// If it does not come to its end, or not to the right result.
-    pub fn of(
+    pub(super) fn of(
         series: &str,
         base: &Base,
         workload: Arc<dyn Workload>,
@@ -81,7 +78,7 @@ impl RunFigures {
     }
 
     /// How many tasks went from PE to PE: stolen or placed.
-    pub fn migrations(&self) -> u64 {
+    pub(super) fn migrations(&self) -> u64 {
         sum(&self.report.statistics, |traffic| traffic.steals) + self.report.statistics.placed
     }
 

@@ -45,13 +45,11 @@ mod timed_fault;
 mod trees;
 mod validate;
 
-pub use base::Base;
+pub(crate) use base::Base;
 pub use command::Command;
-pub use detector::{Detector, Incident};
 pub use error::ExperimentError;
-pub use figures::RunFigures;
-pub use output::{Each, Experiment};
-pub use setup::Setup;
 pub use timed_fault::{TimedFault, TimedFaultError};
 
-use setup::{doublings, given_or};
+use figures::RunFigures;
+use output::Experiment;
+use setup::{Setup, doublings, given_or};

@@ -20,11 +20,8 @@ pub(super) struct Output {
 }
 
 /// What runs one by one, and is shown in rows.
-pub trait Experiment {
+pub(super) trait Experiment {
     /// Runs it; each row is handed over as soon as it is known.
-    ///
-    /// # Errors
-    /// If a job cannot be simulated, or does not end as it must, or if `each` fails.
     fn run(&self, each: &mut Each<'_>) -> Result<(), ExperimentError>;
 
     /// Its charts, with the names of their files, without the ending. Those without series are not
@@ -33,7 +30,7 @@ pub trait Experiment {
 }
 
 /// What takes rows.
-pub type Each<'a> = dyn FnMut(Row) -> Result<(), ExperimentError> + 'a;
+pub(super) type Each<'a> = dyn FnMut(Row) -> Result<(), ExperimentError> + 'a;
 
 impl Output {
     /// Runs an experiment, and shows what comes of it.

@@ -15,9 +15,6 @@ use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_topology::Pe;
 
 /// Simulates a recorded job once.
-///
-/// # Errors
-/// If it does not end, or not with the right result.
 pub(super) fn replay(
     recording: &Arc<Recording>,
     network: &Network,

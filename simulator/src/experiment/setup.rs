@@ -12,58 +12,58 @@ use std::path::{Path, PathBuf};
 
 /// The options that all experiments share. What is not given is the experiment's own choice.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Setup {
+pub(super) struct Setup {
     /// All chance comes from this number: the same seed gives the same run
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
-    pub seed: u64,
+    pub(super) seed: u64,
     /// The network: gemini, slingshot, hdr, ethernet or ideal
     #[arg(long, value_name = "NAME", conflicts_with = "measured")]
-    pub network: Option<Preset>,
+    network: Option<Preset>,
     /// The network as a real job measured it: a file with the line of `ultramarine topo --json`
     #[arg(long, value_name = "FILE")]
-    pub measured: Option<PathBuf>,
+    measured: Option<PathBuf>,
     /// The latency between hosts instead of that of the network, in microseconds
     #[arg(long, value_name = "µs", value_parser = real_number(0.0..=LATENCY_MAX_US))]
-    pub latency_us: Option<f64>,
+    latency_us: Option<f64>,
     /// How much later than usual messages are on average, as a fraction of their latency
     #[arg(long, value_name = "FRACTION", value_parser = real_number(0.0..=JITTER_MAX))]
-    pub jitter: Option<f64>,
+    jitter: Option<f64>,
     /// One machine: racks, hosts a rack, PEs a host, workers a PE, such as 64x32x4x16
     #[arg(long, value_name = "SHAPE", conflicts_with_all = ["cores", "workers"])]
-    pub machine: Option<Shape>,
+    machine: Option<Shape>,
     /// One machine: all hosts of a topology file, as a real job takes it and `ultramarine topo
     /// --write` writes it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cores", "machine"])]
-    pub topology: Option<PathBuf>,
+    topology: Option<PathBuf>,
     /// The PEs on each host of the topology file; 1 unless given
     #[arg(long, value_name = "N", requires = "topology", conflicts_with_all = ["cores", "machine"])]
     #[arg(value_parser = whole_number::<u32>(1..=PES_MAX))]
-    pub pes_per_host: Option<u32>,
+    pes_per_host: Option<u32>,
     /// Machines with these numbers of cores, on hosts of 32 cores and racks of 32 hosts
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     #[arg(value_parser = whole(1..=CORES_MAX))]
-    pub cores: Vec<u64>,
+    cores: Vec<u64>,
     /// The worker threads of each PE
     #[arg(long, value_name = "N", value_parser = whole_number::<u32>(1..=WORKERS_MAX))]
-    pub workers: Option<u32>,
+    workers: Option<u32>,
     /// A fraction of the hosts is slow by a factor: 0.1:2
     #[arg(long, value_name = "FRACTION:FACTOR")]
-    pub slow_hosts: Option<Slow>,
+    slow_hosts: Option<Slow>,
     /// A fraction of the PEs is slow by a factor: 0.1:2
     #[arg(long, value_name = "FRACTION:FACTOR")]
-    pub slow_pes: Option<Slow>,
+    slow_pes: Option<Slow>,
     /// The worker threads of each PE on the hosts of --machine or --topology, which take the
     /// numbers in turn: 16,8
     #[arg(long, value_name = "A,B,…", conflicts_with_all = ["cores", "workers"])]
-    pub unequal: Option<Unequal>,
+    unequal: Option<Unequal>,
     /// What goes wrong, and when; may be given several times: death:17@2s, host:3@2s, rack:1@2s,
     /// stop:17@1s+300ms, cut:3-17@2s+500ms, oneway:3-17@2s, partition:rack1@2s+500ms,
     /// overload@1s+200ms. Tasks are then supervised
     #[arg(long = "fault", value_name = "SPEC")]
-    pub faults: Vec<TimedFault>,
+    faults: Vec<TimedFault>,
     /// Print the events of each job, but for turns, timers and heartbeats
     #[arg(long)]
-    pub tell: bool,
+    tell: bool,
 }
 
 /// The longest latency that can be asked for, in microseconds: a minute.
@@ -106,9 +106,6 @@ impl Setup {
     /// A job on each machine: the one that was described, or one for each number of cores. Unless
     /// others were given, these are the numbers of cores and of workers a PE, and the network;
     /// fewer cores are one smaller PE.
-    ///
-    /// # Errors
-    /// If there can be no such machine or network, or if a fault is impossible on one of them.
     pub(super) fn bases(
         &self,
         cores: &[u64],
@@ -184,9 +181,6 @@ impl Setup {
     }
 
     /// For an experiment that `has` faults of its own, or none.
-    ///
-    /// # Errors
-    /// If there are others.
     pub(super) fn refuse_faults(&self, has: &str) -> Result<(), ExperimentError> {
         if self.faults.is_empty() {
             return Ok(());

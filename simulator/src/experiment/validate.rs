@@ -63,10 +63,6 @@ type Key = (u32, String, String, bool, u32, u64);
 
 impl Validate {
     /// Simulates the recorded jobs, and writes what came of both.
-    ///
-    /// # Errors
-    /// If a file cannot be used, a simulated job goes wrong, or the output cannot be written. (That
-    /// the figures deviate is no error.)
     pub(super) fn show(&self, out: &mut dyn io::Write) -> Result<(), ExperimentError> {
         let seeds = seeds(self.seed, self.runs)?;
         let networks = self.networks()?;

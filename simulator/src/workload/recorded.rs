@@ -29,29 +29,31 @@ const LATE_NS_MAX: u64 = 1_000_000_000;
 /// Skeletons that group items make tasks of this many (`examples/src/map_skeleton.rs`).
 const GROUP: usize = 4;
 
-/// The skeletons that can be simulated, as the examples name them.
-const SKELETONS: [(&str, Skeleton, Grouping); 8] = [
-    ("par-map", Skeleton::Stolen, Grouping::None),
-    ("par-map-chunked", Skeleton::Stolen, Grouping::Chunks),
-    ("par-map-sliced", Skeleton::Stolen, Grouping::Slices),
-    ("push-map", Skeleton::Placed, Grouping::None),
-    ("push-map-chunked", Skeleton::Placed, Grouping::Chunks),
-    ("push-map-sliced", Skeleton::Placed, Grouping::Slices),
-    ("par-map-2level", Skeleton::TwoLevel, Grouping::None),
-    ("par-map-2level-relaxed", Skeleton::Relaxed, Grouping::None),
+/// The skeletons that can be simulated, as the examples name them, and the times of the tasks by
+/// those of the items.
+const SKELETONS: [(&str, Skeleton, fn(&[u64]) -> Vec<u64>); 8] = [
+    ("par-map", Skeleton::Stolen, <[u64]>::to_vec),
+    ("par-map-chunked", Skeleton::Stolen, chunks),
+    ("par-map-sliced", Skeleton::Stolen, slices),
+    ("push-map", Skeleton::Placed, <[u64]>::to_vec),
+    ("push-map-chunked", Skeleton::Placed, chunks),
+    ("push-map-sliced", Skeleton::Placed, slices),
+    ("par-map-2level", Skeleton::TwoLevel, <[u64]>::to_vec),
+    ("par-map-2level-relaxed", Skeleton::Relaxed, <[u64]>::to_vec),
 ];
+
+fn chunks(items: &[u64]) -> Vec<u64> {
+    items.chunks(GROUP).map(|chunk| chunk.iter().sum()).collect()
+}
+
+fn slices(items: &[u64]) -> Vec<u64> {
+    let slices = items.len().div_ceil(GROUP);
+    (0..slices).map(|first| items.iter().skip(first).step_by(slices).sum()).collect()
+}
 
 /// A counter that is kept by distance, over all distances.
 pub(crate) fn sum(statistics: &Statistics, of: fn(&Traffic) -> u64) -> u64 {
     statistics.by_distance.iter().map(of).sum()
-}
-
-/// Which items make up a task.
-#[derive(Clone, Copy)]
-enum Grouping {
-    None,
-    Chunks,
-    Slices,
 }
 
 /// What a real job did.
@@ -141,7 +143,7 @@ impl Recording {
         let name = fields.text("skeleton")?;
         let known = SKELETONS.iter().find(|(known, ..)| *known == name);
         let names = || SKELETONS.map(|(name, ..)| name).join(", ");
-        let (_, skeleton, grouping) = known.ok_or_else(|| {
+        let (_, skeleton, tasks) = known.ok_or_else(|| {
             let allowed = format!("`{name}` cannot be simulated, but {} can", names());
             RecordingError::Field("skeleton", allowed)
         })?;
@@ -163,7 +165,7 @@ impl Recording {
             threads: fields.number("threads", 1, WORKERS_MAX.into())? as u32,
             sleep_late_ns: fields.number("sleep_late_ns", 0, LATE_NS_MAX)?,
             spread_ns: fields.number("spread_ns", 0, u64::MAX)?,
-            task_ns: grouping.tasks(&fields.times(items)?),
+            task_ns: tasks(&fields.times(items)?),
             figures: JobFigures { makespan_ns: fields.number("makespan_ns", 1, u64::MAX)?, counts },
         })
     }
@@ -177,21 +179,6 @@ impl Recording {
 impl ItemCosts for Recording {
     fn item_ns(&self, item: u64) -> u64 {
         self.task_ns[item as usize]
-    }
-}
-
-impl Grouping {
-    /// The times of the tasks, by those of the items.
-    fn tasks(self, items: &[u64]) -> Vec<u64> {
-        match self {
-            Grouping::None => items.to_vec(),
-            Grouping::Chunks => items.chunks(GROUP).map(|chunk| chunk.iter().sum()).collect(),
-            Grouping::Slices => {
-                let slices = items.len().div_ceil(GROUP);
-                let slice = |first| items.iter().skip(first).step_by(slices).sum();
-                (0..slices).map(slice).collect()
-            }
-        }
     }
 }
 

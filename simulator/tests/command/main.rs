@@ -1,5 +1,6 @@
 //! What the user sees of the simulator's command line: results of small runs, and refusals.
 
+mod detection;
 mod input;
 mod results;
 
