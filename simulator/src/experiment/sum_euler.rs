@@ -23,9 +23,6 @@ use crate::workload::map::Skeleton;
 use clap::ValueEnum;
 use std::sync::Arc;
 
-/// The cores of the smallest run.
-const FIRST_CORES: u64 = 32;
-
 /// The options of weak scaling.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Weak {
@@ -37,7 +34,7 @@ pub(super) struct Weak {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     skeleton: Vec<Skeleton>,
     /// Double the cores from 32 up to this number
-    #[arg(long, value_name = "N", default_value_t = 131_072, value_parser = cores_from(FIRST_CORES))]
+    #[arg(long, value_name = "N", default_value_t = 131_072, value_parser = cores_from(32))]
     #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
     most_cores: u64,
     /// Supervise the tasks
@@ -74,7 +71,7 @@ impl EulerSums {
 
 impl Experiment for Weak {
     fn run(&self, each: &mut Each<'_>) -> Result<(), ExperimentError> {
-        let cores = doublings(FIRST_CORES, self.most_cores);
+        let cores = doublings(32, self.most_cores);
         for base in self.setup.bases(&cores, 16, Preset::Gemini)? {
             for skeleton in given_or(&self.skeleton, &Skeleton::TWO_LEVEL) {
                 let workload = self.sums.on(&base, *skeleton, self.supervised);

@@ -5,7 +5,7 @@
 //! model takes for free, since it shares the bytes that are sent. So an overhead that is not 0 is
 //! chance; what a backup costs is for `bench supervision` to measure.
 
-use super::number::{cores_from, whole_number};
+use super::number::{cores_from, whole};
 use super::output::{Each, by, lines};
 use super::sum_euler::EulerSums;
 use super::{Experiment, ExperimentError, RunFigures, Setup, doublings, given_or};
@@ -26,8 +26,8 @@ pub(super) struct Supervision {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     skeleton: Vec<Skeleton>,
     /// How many pairs, each with the next seed; the times are their means
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole_number::<u32>(1..=1000))]
-    repeats: u32,
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole(1..=1000))]
+    repeats: u64,
     /// Double the cores from 32 up to this number
     #[arg(long, value_name = "N", default_value_t = 2048, value_parser = cores_from(32))]
     #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
@@ -43,7 +43,7 @@ impl Experiment for Supervision {
                 let (mut migrations, mut messages) = (0, 0);
                 let mut last = None;
                 for number in 0..self.repeats {
-                    base.seed = self.setup.seed.wrapping_add(number.into());
+                    base.seed = self.setup.seed.wrapping_add(number);
                     let run = |is_supervised| {
                         let job = self.sums.on(&base, *skeleton, is_supervised);
                         RunFigures::of(skeleton.name(), &base, job, Vec::new())
@@ -58,7 +58,7 @@ impl Experiment for Supervision {
                 let Some(on) = last else { continue };
                 // The last job, with the mean times of all.
                 let [on_seconds, off_seconds] =
-                    [on_seconds, off_seconds].map(|seconds| seconds / f64::from(self.repeats));
+                    [on_seconds, off_seconds].map(|seconds| seconds / self.repeats as f64);
                 let overhead_percent = 100.0 * (on_seconds / off_seconds - 1.0);
                 let each_migration = (migrations > 0).then(|| messages as f64 / migrations as f64);
                 let own = Row::default()

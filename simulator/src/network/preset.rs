@@ -121,7 +121,10 @@ impl Preset {
 
 /// There is no network of this name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("there is no network `{0}`; known are {all}", all = Preset::ALL.map(Preset::name).join(", "))]
+#[error(
+    "there is no network `{0}`; known are {known}",
+    known = Preset::ALL.map(Preset::name).join(", ")
+)]
 pub struct UnknownNetwork(String);
 
 impl FromStr for Preset {

@@ -29,9 +29,12 @@ const LATE_NS_MAX: u64 = 1_000_000_000;
 /// Skeletons that group items make tasks of this many (`examples/src/map_skeleton.rs`).
 const GROUP: usize = 4;
 
-/// The skeletons that can be simulated, as the examples name them, and the times of the tasks by
-/// those of the items.
-const SKELETONS: [(&str, Skeleton, fn(&[u64]) -> Vec<u64>); 8] = [
+/// A skeleton as the examples name it and as it is simulated, and what makes the times of the tasks
+/// of those of the items.
+type Known = (&'static str, Skeleton, fn(&[u64]) -> Vec<u64>);
+
+/// The skeletons that can be simulated.
+const SKELETONS: [Known; 8] = [
     ("par-map", Skeleton::Stolen, <[u64]>::to_vec),
     ("par-map-chunked", Skeleton::Stolen, chunks),
     ("par-map-sliced", Skeleton::Stolen, slices),
