@@ -1,14 +1,13 @@
 //! Line charts as SVG: how something grows with the number of cores or PEs.
 //!
 //! ```
-//! use ultramarine_simulator::chart::{Axis, Chart, Goal, Series};
+//! use ultramarine_simulator::chart::{Axis, Chart, Series};
+//! let series = vec![Series::new("hdr", vec![(32.0, 99.0), (64.0, 98.5), (128.0, 98.0)])];
+//! let axes = (Axis::log2("cores"), Axis::percent("efficiency, %"));
 //! let chart = Chart {
-//!     title: "Weak scaling".to_owned(),
-//!     x: Axis::log2("cores"),
-//!     y: Axis::percent("efficiency, %"),
-//!     series: vec![Series::new("hdr", vec![(32.0, 99.0), (64.0, 98.5), (128.0, 98.0)])],
 //!     references: vec![Series::new("a paper, fig. 1", vec![(128.0, 90.0)])],
-//!     goals: vec![Goal { name: "goal: 70 %".to_owned(), y: 70.0 }],
+//!     goals: vec![("goal: 70 %".to_owned(), 70.0)],
+//!     ..Chart::new("Weak scaling", axes, series)
 //! };
 //! assert!(chart.svg()?.starts_with("<svg"));
 //! # Ok::<(), ultramarine_simulator::chart::ChartError>(())
@@ -50,8 +49,8 @@ pub struct Chart {
     pub series: Vec<Series>,
     /// What others have published; names say who. A single point is a mark without a line.
     pub references: Vec<Series>,
-    /// Heights to reach, or not to exceed.
-    pub goals: Vec<Goal>,
+    /// Heights to reach, or not to exceed, with what they are called in the legend.
+    pub goals: Vec<(String, f64)>,
 }
 
 /// A line of a chart.
@@ -68,15 +67,6 @@ impl Series {
     pub fn new(name: &str, points: Vec<(f64, f64)>) -> Self {
         Series { name: name.to_owned(), points }
     }
-}
-
-/// A height to reach.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Goal {
-    /// What it is called in the legend.
-    pub name: String,
-    /// The height.
-    pub y: f64,
 }
 
 /// Why a chart, with this title, cannot be drawn, or not be written into this file.
@@ -144,8 +134,9 @@ impl Chart {
             let is_wrong = |&&(x, y): &&(f64, f64)| !(self.x.can_show(x) && self.y.can_show(y));
             line.points.iter().find(is_wrong).map(|(x, y)| (line.name.clone(), *x, *y))
         };
-        let of_goal =
-            |goal: &Goal| (!self.y.can_show(goal.y)).then(|| (goal.name.clone(), f64::NAN, goal.y));
+        let of_goal = |(name, y): &(String, f64)| {
+            (!self.y.can_show(*y)).then(|| (name.clone(), f64::NAN, *y))
+        };
         match self.lines().find_map(of_line).or_else(|| self.goals.iter().find_map(of_goal)) {
             None => Ok(()),
             Some((name, x, y)) => Err(ChartError::NoPlace(title, name, x, y)),
@@ -160,7 +151,7 @@ impl Chart {
         let (plot, legend) = area.split_vertically(SIZE.1);
         let points = || self.lines().flat_map(|series| &series.points);
         let x = Laid::of(&self.x, points().map(|point| point.0));
-        let heights = points().map(|point| point.1).chain(self.goals.iter().map(|goal| goal.y));
+        let heights = points().map(|point| point.1).chain(self.goals.iter().map(|(_, y)| *y));
         let y = Laid::of(&self.y, heights);
         let mut chart = ChartBuilder::on(&plot)
             .caption(&self.title, (FONT, self.title_size()))
@@ -185,8 +176,8 @@ impl Chart {
         let shown = |series: &Series| -> Vec<(f64, f64)> {
             series.points.iter().map(|point| (x.place(point.0), y.place(point.1))).collect()
         };
-        for goal in &self.goals {
-            let ends = [x.ends.0, x.ends.1].map(|end| (end, y.place(goal.y)));
+        for (_, goal) in &self.goals {
+            let ends = [x.ends.0, x.ends.1].map(|end| (end, y.place(*goal)));
             chart.draw_series(DashedLineSeries::new(ends, 2, 4, goal_style()))?;
         }
         for (number, series) in self.references.iter().enumerate() {
@@ -228,7 +219,7 @@ impl Chart {
     fn legend_columns(&self) -> u32 {
         let names = self.lines().map(|series| &series.name);
         let longest =
-            names.chain(self.goals.iter().map(|goal| &goal.name)).map(|n| n.chars().count());
+            names.chain(self.goals.iter().map(|(name, _)| name)).map(|n| n.chars().count());
         // A letter is about 7 pixels wide.
         if longest.max().unwrap_or(0) > 48 { 1 } else { 2 }
     }
@@ -268,13 +259,13 @@ impl Chart {
             name(&series.name, (x, y))?;
             place += 1;
         }
-        for goal in &self.goals {
+        for (goal, _) in &self.goals {
             let (x, y) = at(place);
             for dot in (0..36).step_by(6) {
                 let ends = [(x + dot, y), (x + dot + 2, y)];
                 area.draw(&PathElement::new(ends, goal_style()))?;
             }
-            name(&goal.name, (x, y))?;
+            name(goal, (x, y))?;
             place += 1;
         }
         Ok(())

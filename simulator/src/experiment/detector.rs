@@ -10,7 +10,7 @@ use super::deaths::last_rack;
 use super::number::whole;
 use super::output::{Each, by, lines};
 use super::{Base, Experiment, ExperimentError, RunFigures, Setup, doublings, given_or};
-use crate::chart::{Axis, Chart, Goal};
+use crate::chart::{Axis, Chart};
 use crate::dice::Dice;
 use crate::fault::InjectedFault;
 use crate::machine::PES_MAX;
@@ -242,7 +242,7 @@ impl Experiment for Detector {
 
     fn charts(&self, rows: &[Row]) -> Vec<(&'static str, Chart)> {
         let limit = DetectorSettings::default().dead_after.as_secs_f64();
-        let goals = vec![Goal { name: format!("dead_after: {limit} s"), y: limit }];
+        let goals = vec![(format!("dead_after: {limit} s"), limit)];
         let axes = (Axis::log2("PEs"), Axis::linear("after the death, s"));
         let known = lines(rows, by("incident"), ("PEs", "known_seconds"));
         let known = Chart { goals, ..Chart::new("Until all PEs know what died", axes, known) };

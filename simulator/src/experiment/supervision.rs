@@ -9,7 +9,7 @@ use super::number::{cores_from, whole};
 use super::output::{Each, by, lines};
 use super::sum_euler::EulerSums;
 use super::{Experiment, ExperimentError, RunFigures, Setup, doublings, given_or};
-use crate::chart::{Axis, Chart, Goal};
+use crate::chart::{Axis, Chart};
 use crate::network::Preset;
 use crate::table::Row;
 use crate::workload::map::Skeleton;
@@ -76,7 +76,7 @@ impl Experiment for Supervision {
         let title = "Supervision: messages for each task that goes from PE to PE";
         let y = Axis::linear("NOTIFY and ACK a migration").showing(0.0, 2.0);
         let lines = lines(rows, by("skeleton"), ("cores", "messages_per_migration"));
-        let goals = vec![Goal { name: "2: one of each, as published".to_owned(), y: 2.0 }];
+        let goals = vec![("2: one of each, as published".to_owned(), 2.0)];
         let chart = Chart { goals, ..Chart::new(title, (Axis::log2("cores"), y), lines) };
         vec![("supervision", chart)]
     }
