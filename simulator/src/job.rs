@@ -75,6 +75,11 @@ impl Detection {
 }
 
 impl SimulatedJob {
+    /// How long a silence means death, in nanoseconds; 0 without a failure detector.
+    pub(crate) fn dead_after_ns(&self) -> u64 {
+        self.detection.as_ref().map_or(0, |it| it.dead_after.as_nanos() as u64)
+    }
+
     /// The settings of a PE.
     pub(crate) fn protocol_of(&self, pe: Pe) -> ProtocolSettings {
         let mut protocol = self.protocol.clone();

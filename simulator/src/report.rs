@@ -2,6 +2,7 @@
 
 use crate::pe::SimulatedPe;
 use std::fmt::{self, Display};
+use std::ops::Index;
 use std::time::Duration;
 use ultramarine_runtime::protocol::Statistics;
 use ultramarine_topology::Pe;
@@ -65,8 +66,8 @@ pub struct RunReport {
     pub gone: Duration,
     /// How long all workers computed, together.
     pub computed: Duration,
-    /// When nine of ten workers computed for the first time, and for the last.
-    pub full: Option<(Duration, Duration)>,
+    /// When nine of ten workers computed for the first time.
+    pub full: Option<Duration>,
     /// The counters of all PEs, together.
     pub statistics: Statistics,
     /// With how many others the PEs had exchanged messages when they left.
@@ -104,30 +105,20 @@ pub struct DetectionReport {
     /// How often a PE dialled another.
     pub dials: u64,
     /// The deaths that living PEs learnt of, by PE.
-    pub known_deaths: Vec<KnownDeath>,
+    pub known_deaths: Vec<Known>,
     /// How the last of them became known that took the place of a root.
-    pub succession: Option<KnownSuccession>,
+    pub succession: Option<Known>,
 }
 
-/// How one death became known.
+/// How it became known that a PE has died, or that it is the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KnownDeath {
-    /// The PE that died.
+pub struct Known {
+    /// The PE.
     pub pe: Pe,
-    /// How many living PEs learnt of it.
+    /// How many living PEs learnt of it. (A new root is one of them.)
     pub known_to: u32,
-    /// The time from its death until the last of them knew.
-    pub after: Duration,
-}
-
-/// How a new root became known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KnownSuccession {
-    /// The PE that is root.
-    pub pe: Pe,
-    /// How many PEs learnt of it, itself among them.
-    pub known_to: u32,
-    /// The time from the moment that it had the votes until the last of them knew.
+    /// The time from its death, or from the moment that it had the votes, until the last of them
+    /// knew.
     pub after: Duration,
 }
 
@@ -213,65 +204,69 @@ impl Display for SimulatedRun {
 /// The greatest number of PEs of each class of jobs in [`RunTotals`].
 pub const SIZES: [u32; 4] = [30, 100, 300, 1000];
 
-/// What many runs came to.
+/// A counter, and what a run adds to it.
+type Counter = (&'static str, fn(&RunReport) -> u64);
+
+/// What is counted over many runs. Most counters are called as in [`RunReport`].
+const COUNTERS: [Counter; 25] = [
+    ("pes", |run| run.pes.into()),
+    ("tasks", |run| run.tasks),
+    ("deaths", |run| run.deaths.into()),
+    ("expelled", |run| run.expelled.into()),
+    ("replicas", |run| run.replicas),
+    ("orphans", |run| run.orphans),
+    ("poisons", |run| run.poisons.into()),
+    ("lanes_left", |run| run.lanes_left.into()),
+    ("bytes_resent", |run| run.bytes_resent),
+    ("successions", |run| run.successions.into()),
+    ("restarts", |run| run.restarts.into()),
+    // The number of runs in which a PE got the result again after another had left with it, and in
+    // which two PEs got it with a broken path between them.
+    ("repeated", |run| (run.repeated > 0).into()),
+    ("doubled", |run| (run.doubled > 0).into()),
+    ("unfinished", |run| run.unfinished.into()),
+    // The number of runs in which a PE waited for the end until `shutdown_grace` was over, and in
+    // which one did not hear that the root had left in order.
+    ("late", |run| (run.late > 0).into()),
+    ("unheard", |run| (run.unheard > 0).into()),
+    ("events", |run| run.events),
+    ("runs", |_| 1),
+    ("large", |run| (run.pes > SIZES[0]).into()),
+    ("wronged", |run| run.wronged.into()),
+    // Declared dead while they lived: since they had been parted from the root, and others.
+    ("partitioned", |run| run.parted.into()),
+    ("innocents", |run| run.innocents.into()),
+    ("detector_messages", |run| run.detection.messages()),
+    ("dials", |run| run.detection.dials),
+    ("known_deaths", |run| run.detection.known_deaths.len() as u64),
+];
+
+/// The first counters, which JSON has, too.
+const IN_JSON: usize = 17;
+
+/// What many runs came to: `totals["deaths"]` is how many PEs died in all of them.
 #[derive(Clone, Debug, Default)]
 pub struct RunTotals {
-    /// How many runs.
-    pub runs: u64,
-    /// How many of them came to their end, but were not as they must be.
+    /// How many runs came to their end, but were not as they must be.
     pub wrong: u64,
     /// How many others did not come to their end.
     pub hung: u64,
-    /// How many PEs there were.
-    pub pes: u64,
-    /// The same, and the number of runs, by size of the job ([`SIZES`]).
-    pub sizes: [(u64, u64); SIZES.len()],
-    /// How many tasks were started.
-    pub tasks: u64,
-    /// How many PEs died.
-    pub deaths: u64,
-    /// How many left since the others held them for dead.
-    pub expelled: u64,
-    /// How many were declared dead while they lived, since they had been parted from the root.
-    pub partitioned: u64,
-    /// How many others were declared dead while they lived.
-    pub innocents: u64,
-    /// How many messages the failure detectors sent.
-    pub detector_messages: u64,
-    /// How often they dialled.
-    pub dials: u64,
-    /// How many deaths some PE learnt of.
-    pub known_deaths: u64,
+    /// The number of runs and of their PEs, by size of the job ([`SIZES`]).
+    sizes: [(u64, u64); SIZES.len()],
     /// The longest time from a death until the last living PE knew.
-    pub known_within: Option<Duration>,
-    /// How many copies of lost tasks were made.
-    pub replicas: u64,
-    /// How many tasks were dropped, since their supervisor had died.
-    pub orphans: u64,
-    /// How many poison tasks were given up.
-    pub poisons: u64,
-    /// How many other tasks were given up, since hardly any PE was left.
-    pub wronged: u64,
-    /// How many PEs went over to the fallback lane.
-    pub lanes_left: u64,
-    /// How many bytes were sent again.
-    pub bytes_resent: u64,
-    /// How often a PE took the place of a root.
-    pub successions: u64,
-    /// How often a main task was started anew.
-    pub restarts: u64,
-    /// The number of runs in which a PE got the result again after another had left with it.
-    pub repeated: u64,
-    /// The number of runs in which two PEs got the result, with a broken path between them.
-    pub doubled: u64,
-    /// The number of runs without a result of jobs that could go on without their roots.
-    pub unfinished: u64,
-    /// The number of runs in which a PE waited for the end until `shutdown_grace` was over.
-    pub late: u64,
-    /// The number of runs in which a PE did not hear that the root had left in order.
-    pub unheard: u64,
-    /// How many events there were.
-    pub events: u64,
+    known_within: Option<Duration>,
+    counts: [u64; COUNTERS.len()],
+}
+
+impl Index<&str> for RunTotals {
+    type Output = u64;
+
+    /// # Panics
+    /// If there is no such counter.
+    fn index(&self, counter: &str) -> &u64 {
+        let place = COUNTERS.iter().position(|(name, _)| *name == counter);
+        &self.counts[place.unwrap_or_else(|| panic!("no counter `{counter}`"))]
+    }
 }
 
 impl RunTotals {
@@ -280,85 +275,59 @@ impl RunTotals {
         self.wrong + self.hung == 0
     }
 
+    /// The counters that JSON has.
+    pub(crate) fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        COUNTERS.into_iter().map(|(name, _)| name).zip(self.counts).take(IN_JSON)
+    }
+
     /// Counts one more run.
     pub fn add(&mut self, run: &SimulatedRun) {
         let report = &run.report;
-        self.runs += 1;
         match run.fault {
             Some(RunFault::Hung(_)) => self.hung += 1,
             Some(RunFault::Wrong(_)) => self.wrong += 1,
             None => {}
         }
-        self.pes += u64::from(report.pes);
         let size = SIZES.iter().position(|most| report.pes <= *most).unwrap_or(SIZES.len() - 1);
         let (runs, pes) = &mut self.sizes[size];
         (*runs, *pes) = (*runs + 1, *pes + u64::from(report.pes));
-        self.partitioned += u64::from(report.parted);
-        self.innocents += u64::from(report.innocents);
-        let detection = &report.detection;
-        self.detector_messages += detection.messages();
-        self.dials += detection.dials;
-        self.known_deaths += detection.known_deaths.len() as u64;
-        self.known_within = self.known_within.max(detection.known_within());
-        self.tasks += report.tasks;
-        self.deaths += u64::from(report.deaths);
-        self.expelled += u64::from(report.expelled);
-        self.replicas += report.replicas;
-        self.orphans += report.orphans;
-        self.poisons += u64::from(report.poisons);
-        self.wronged += u64::from(report.wronged);
-        self.lanes_left += u64::from(report.lanes_left);
-        self.bytes_resent += report.bytes_resent;
-        self.successions += u64::from(report.successions);
-        self.restarts += u64::from(report.restarts);
-        self.repeated += u64::from(report.repeated > 0);
-        self.doubled += u64::from(report.doubled > 0);
-        self.unfinished += u64::from(report.unfinished);
-        self.late += u64::from(report.late > 0);
-        self.unheard += u64::from(report.unheard > 0);
-        self.events += report.events;
+        self.known_within = self.known_within.max(report.detection.known_within());
+        for (total, (_, count)) in self.counts.iter_mut().zip(COUNTERS) {
+            *total += count(report);
+        }
     }
 }
 
 impl Display for RunTotals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RunTotals { runs, wrong, hung, pes, deaths, expelled, .. } = self;
-        writeln!(f, "{runs} runs, {wrong} wrong, {hung} hung, {} events", self.events)?;
-        writeln!(f, "{pes} PEs: {deaths} died, {expelled} were expelled")?;
+        let RunTotals { wrong, hung, .. } = self;
+        let of = |counter| self[counter];
+        writeln!(f, "{} runs, {wrong} wrong, {hung} hung, {} events", of("runs"), of("events"))?;
+        let (deaths, expelled) = (of("deaths"), of("expelled"));
+        writeln!(f, "{} PEs: {deaths} died, {expelled} were expelled", of("pes"))?;
         for ((runs, pes), most) in self.sizes.iter().zip(SIZES).filter(|((runs, _), _)| *runs > 0) {
             writeln!(f, "  {pes} PEs in {runs} jobs of up to {most}")?;
         }
-        let RunTotals { innocents, partitioned, known_deaths, detector_messages, dials, .. } = self;
-        writeln!(
-            f,
-            "{innocents} living PEs were declared dead, and {partitioned} behind a partition"
-        )?;
-        writeln!(
-            f,
-            "{known_deaths} deaths became known, within {:?}; {detector_messages} messages of \
-             detectors, {dials} dials",
-            self.known_within.unwrap_or_default()
-        )?;
-        let RunTotals { tasks, replicas, orphans, poisons, wronged, .. } = self;
-        writeln!(f, "{tasks} tasks started: {replicas} copies of lost ones, {orphans} dropped")?;
-        writeln!(f, "{poisons} poison tasks given up, and {wronged} others when no PE was left")?;
-        let RunTotals { successions, restarts, repeated, doubled, unfinished, .. } = self;
-        writeln!(
-            f,
-            "{successions} PEs took the place of a root, {restarts} main tasks began anew"
-        )?;
-        writeln!(
-            f,
-            "{repeated} runs got their result again, {doubled} on two sides, {unfinished} got none"
-        )?;
-        let RunTotals { lanes_left, bytes_resent, late, unheard, .. } = self;
-        writeln!(
-            f,
-            "{lanes_left} PEs went over to the fallback lane, {bytes_resent} bytes were resent"
-        )?;
-        write!(f, "{late} runs ended late, {unheard} with a goodbye of the root unheard")
+        let known_within = format!("{:?}", self.known_within.unwrap_or_default());
+        let text =
+            COUNTERS.iter().fold(TEXT.replace("[known_within]", &known_within), |text, it| {
+                text.replace(&format!("[{}]", it.0), &self[it.0].to_string())
+            });
+        f.write_str(&text)
     }
 }
+
+/// What is told of the counters, whose names are in brackets.
+const TEXT: &str = "\
+[innocents] living PEs were declared dead, and [partitioned] behind a partition
+[known_deaths] deaths became known, within [known_within]; [detector_messages] messages of \
+detectors, [dials] dials
+[tasks] tasks started: [replicas] copies of lost ones, [orphans] dropped
+[poisons] poison tasks given up, and [wronged] others when no PE was left
+[successions] PEs took the place of a root, [restarts] main tasks began anew
+[repeated] runs got their result again, [doubled] on two sides, [unfinished] got none
+[lanes_left] PEs went over to the fallback lane, [bytes_resent] bytes were resent
+[late] runs ended late, [unheard] with a goodbye of the root unheard";
 
 #[cfg(test)]
 mod tests {

@@ -26,9 +26,10 @@ fn jobs_end_with_the_right_result_though_pes_die() {
     println!("{total}");
     // Only a death in the very end of a job makes others wait. One that is stopped for longer than
     // others linger there does not hear that they left.
-    assert!(total.late <= runs.div_ceil(50) && total.unheard <= runs.div_ceil(12), "{total}");
+    assert!(total["late"] <= runs.div_ceil(50), "{total}");
+    assert!(total["unheard"] <= runs.div_ceil(12), "{total}");
     // That takes the death of nearly all, one after the other, with the same task.
-    assert!(total.wronged <= runs.div_ceil(500), "{total}");
+    assert!(total["wronged"] <= runs.div_ceil(500), "{total}");
 }
 
 #[test]
@@ -42,9 +43,10 @@ fn jobs_that_outlive_their_roots_end_with_the_right_result() {
         total.add(&run);
     }
     println!("{saved} jobs were saved\n{total}");
-    assert!(saved > 20 && total.successions > 25 && total.restarts > 25, "{saved}: {total}");
+    assert!(saved > 20, "{saved}: {total}");
+    assert!(total["successions"] > 25 && total["restarts"] > 25, "{total}");
     // One that does not hear that the others have left begins anew.
-    assert!(total.repeated <= 2, "{total}");
+    assert!(total["repeated"] <= 2, "{total}");
 }
 
 #[test]
@@ -59,30 +61,9 @@ fn a_seed_is_a_run() {
 #[test]
 fn everything_happens_in_some_run() {
     let mut total = RunTotals::default();
-    let missing = |total: &RunTotals| {
-        let RunTotals { deaths, expelled, replicas, orphans, poisons, .. } = *total;
-        let RunTotals {
-            lanes_left, bytes_resent, innocents, partitioned, known_deaths, dials, ..
-        } = *total;
-        let RunTotals { successions, restarts, .. } = *total;
-        let counts = [
-            ("deaths", deaths),
-            ("expulsions", expelled),
-            ("replicas", replicas),
-            ("orphans", orphans),
-            ("poison tasks given up", poisons),
-            ("changes of lane", lanes_left),
-            ("bytes sent again", bytes_resent),
-            ("living PEs declared dead", innocents),
-            ("PEs lost by a partition", partitioned),
-            ("deaths that became known", known_deaths),
-            ("dials", dials),
-            ("successions", successions),
-            ("main tasks that began anew", restarts),
-            ("large jobs", total.sizes[1..].iter().map(|(runs, _)| runs).sum()),
-        ];
-        counts.into_iter().find(|(_, count)| *count == 0).map(|(what, _)| what)
-    };
+    let wanted = "deaths expelled replicas orphans poisons lanes_left bytes_resent innocents \
+                  partitioned known_deaths dials successions restarts large";
+    let missing = |total: &RunTotals| wanted.split(' ').find(|counter| total[counter] == 0);
     // The first orphans are those of 365.
     for seed in 340..3000 {
         total.add(&run(seed, false));

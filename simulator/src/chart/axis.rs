@@ -29,30 +29,34 @@ pub struct Axis {
 const TICKS_MAX: usize = 14;
 
 impl Axis {
+    fn new(name: &str, scale: Scale) -> Self {
+        Axis { name: name.to_owned(), scale, at_least: None }
+    }
+
     /// An axis of equal steps from 0.
     pub fn linear(name: &str) -> Self {
-        Axis { name: name.to_owned(), scale: Scale::Linear, at_least: None }
-    }
-
-    /// An axis of percentages, from 0 to 100 at least.
-    pub fn percent(name: &str) -> Self {
-        Axis { at_least: Some((0.0, 100.0)), ..Axis::linear(name) }
-    }
-
-    /// An axis of percentages that does not begin at 0, to tell good ones apart: `low` to 100 at
-    /// least.
-    pub fn percent_from(name: &str, low: f64) -> Self {
-        Axis { at_least: Some((low, 100.0)), ..Axis::linear(name) }
+        Axis::new(name, Scale::Linear)
     }
 
     /// An axis of doublings.
     pub fn log2(name: &str) -> Self {
-        Axis { name: name.to_owned(), scale: Scale::Log2, at_least: None }
+        Axis::new(name, Scale::Log2)
     }
 
     /// An axis of tenfold steps.
     pub fn log10(name: &str) -> Self {
-        Axis { name: name.to_owned(), scale: Scale::Log10, at_least: None }
+        Axis::new(name, Scale::Log10)
+    }
+
+    /// An axis of percentages, from 0 to 100 at least.
+    pub fn percent(name: &str) -> Self {
+        Axis::linear(name).showing(0.0, 100.0)
+    }
+
+    /// The same axis, which shows this range at least.
+    #[must_use]
+    pub fn showing(self, low: f64, high: f64) -> Self {
+        Axis { at_least: Some((low, high)), ..self }
     }
 
     /// Whether a value has a place on it.
@@ -74,11 +78,10 @@ pub(super) struct Laid {
 impl Laid {
     /// Lays out an axis for these values, of which there is at least one.
     pub(super) fn of(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
-        let wanted = axis.at_least.map_or(vec![], |(low, high)| vec![low, high]);
-        let place = |value: f64| place(axis.scale, value);
-        let (low, high) = values
-            .chain(wanted.into_iter().filter(|value| axis.can_show(*value)))
-            .map(place)
+        let wanted = axis.at_least.map(|(low, high)| [low, high]).into_iter().flatten();
+        let all = values.chain(wanted.filter(|value| axis.can_show(*value)));
+        let (low, high) = all
+            .map(|value| place(axis.scale, value))
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), at| {
                 (low.min(at), high.max(at))
             });
@@ -207,7 +210,7 @@ mod tests {
 
     #[test]
     fn percentages_may_begin_higher() {
-        let axis = Axis::percent_from("efficiency, %", 90.0);
+        let axis = Axis::percent("efficiency, %").showing(90.0, 100.0);
         assert_eq!(labels(&axis, &[97.5]), ["90", "92", "94", "96", "98", "100"]);
         assert_eq!(labels(&axis, &[71.0]).first().unwrap(), "70", "nothing is cut off");
     }

@@ -1,14 +1,13 @@
 //! Line charts as SVG: how something grows with the number of cores or PEs.
 //!
 //! ```
-//! use ultramarine_simulator::chart::{Axis, Chart, Goal, Series};
+//! use ultramarine_simulator::chart::{Axis, Chart, Series};
+//! let series = vec![Series::new("hdr", vec![(32.0, 99.0), (64.0, 98.5), (128.0, 98.0)])];
+//! let axes = (Axis::log2("cores"), Axis::percent("efficiency, %"));
 //! let chart = Chart {
-//!     title: "Weak scaling".to_owned(),
-//!     x: Axis::log2("cores"),
-//!     y: Axis::percent("efficiency, %"),
-//!     series: vec![Series::new("hdr", vec![(32.0, 99.0), (64.0, 98.5), (128.0, 98.0)])],
 //!     references: vec![Series::new("a paper, fig. 1", vec![(128.0, 90.0)])],
-//!     goals: vec![Goal { name: "goal: 70 %".to_owned(), y: 70.0 }],
+//!     goals: vec![("goal: 70 %".to_owned(), 70.0)],
+//!     ..Chart::new("Weak scaling", axes, series)
 //! };
 //! assert!(chart.svg()?.starts_with("<svg"));
 //! # Ok::<(), ultramarine_simulator::chart::ChartError>(())
@@ -50,8 +49,8 @@ pub struct Chart {
     pub series: Vec<Series>,
     /// What others have published; names say who. A single point is a mark without a line.
     pub references: Vec<Series>,
-    /// Heights to reach, or not to exceed.
-    pub goals: Vec<Goal>,
+    /// Heights to reach, or not to exceed, with what they are called in the legend.
+    pub goals: Vec<(String, f64)>,
 }
 
 /// A line of a chart.
@@ -70,65 +69,41 @@ impl Series {
     }
 }
 
-/// A height to reach.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Goal {
-    /// What it is called in the legend.
-    pub name: String,
-    /// The height.
-    pub y: f64,
-}
-
-/// Why a chart cannot be drawn.
+/// Why a chart, with this title, cannot be drawn, or not be written into this file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChartError {
     /// There is nothing to draw.
-    #[error("the chart `{title}` has no points")]
-    NoPoints {
-        /// The title.
-        title: String,
-    },
-    /// A point has no place on an axis.
+    #[error("the chart `{0}` has no points")]
+    NoPoints(String),
+    /// A point of this series, reference or goal has no place on an axis: where it is to the right,
+    /// and upwards.
     #[error(
-        "the chart `{title}` cannot show the point ({x}, {y}) of `{series}`: numbers are finite, \
-         and above 0 on a logarithmic axis"
+        "the chart `{0}` cannot show the point ({2}, {3}) of `{1}`: numbers are finite, and above \
+         0 on a logarithmic axis"
     )]
-    NoPlace {
-        /// The title.
-        title: String,
-        /// The series, reference or goal.
-        series: String,
-        /// Where it is to the right.
-        x: f64,
-        /// Where it is upwards.
-        y: f64,
-    },
-    /// The drawing library failed.
-    #[error("the chart `{title}` cannot be drawn: {cause}")]
-    Drawing {
-        /// The title.
-        title: String,
-        /// What it said.
-        cause: String,
-    },
+    NoPlace(String, String, f64, f64),
+    /// The drawing library failed, and said this.
+    #[error("the chart `{0}` cannot be drawn: {1}")]
+    Drawing(String, String),
     /// The file cannot be written.
-    #[error("cannot write the chart {}: {cause}", path.display())]
-    Unwritable {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        cause: std::io::Error,
-    },
+    #[error("cannot write the chart {path}: {1}", path = .0.display())]
+    Unwritable(PathBuf, std::io::Error),
 }
 
 impl Chart {
+    /// A chart of these lines on these axes, to the right and upwards, and of nothing else.
+    pub fn new(title: impl Into<String>, (x, y): (Axis, Axis), series: Vec<Series>) -> Self {
+        let (title, references, goals) = (title.into(), Vec::new(), Vec::new());
+        Chart { title, x, y, series, references, goals }
+    }
+
     /// Writes the chart into a file.
     ///
     /// # Errors
     /// Those of [`Chart::svg`], and if the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), ChartError> {
-        let unwritable = |cause| ChartError::Unwritable { path: path.to_owned(), cause };
+        let unwritable = |cause| ChartError::Unwritable(path.to_owned(), cause);
         std::fs::write(path, self.svg()?).map_err(unwritable)
     }
 
@@ -141,9 +116,8 @@ impl Chart {
         let mut svg = String::new();
         let (width, height) = SIZE;
         let size = (width, height + LEGEND_LINE * self.legend_lines() + MARGIN as u32);
-        self.draw(&SVGBackend::with_string(&mut svg, size).into_drawing_area()).map_err(
-            |error| ChartError::Drawing { title: self.title.clone(), cause: error.to_string() },
-        )?;
+        self.draw(&SVGBackend::with_string(&mut svg, size).into_drawing_area())
+            .map_err(|cause| ChartError::Drawing(self.title.clone(), cause.to_string()))?;
         Ok(svg)
     }
 
@@ -154,21 +128,18 @@ impl Chart {
     fn check(&self) -> Result<(), ChartError> {
         let title = self.title.clone();
         if self.lines().all(|series| series.points.is_empty()) {
-            return Err(ChartError::NoPoints { title });
+            return Err(ChartError::NoPoints(title));
         }
-        let points = self.lines().flat_map(|series| series.points.iter().map(move |p| (series, p)));
-        for (series, &(x, y)) in points {
-            if !(self.x.can_show(x) && self.y.can_show(y)) {
-                let series = series.name.clone();
-                return Err(ChartError::NoPlace { title, series, x, y });
-            }
-        }
-        match self.goals.iter().find(|goal| !self.y.can_show(goal.y)) {
+        let of_line = |line: &Series| {
+            let is_wrong = |&&(x, y): &&(f64, f64)| !(self.x.can_show(x) && self.y.can_show(y));
+            line.points.iter().find(is_wrong).map(|(x, y)| (line.name.clone(), *x, *y))
+        };
+        let of_goal = |(name, y): &(String, f64)| {
+            (!self.y.can_show(*y)).then(|| (name.clone(), f64::NAN, *y))
+        };
+        match self.lines().find_map(of_line).or_else(|| self.goals.iter().find_map(of_goal)) {
             None => Ok(()),
-            Some(Goal { name, y }) => {
-                let (series, x, y) = (name.clone(), f64::NAN, *y);
-                Err(ChartError::NoPlace { title, series, x, y })
-            }
+            Some((name, x, y)) => Err(ChartError::NoPlace(title, name, x, y)),
         }
     }
 
@@ -180,7 +151,7 @@ impl Chart {
         let (plot, legend) = area.split_vertically(SIZE.1);
         let points = || self.lines().flat_map(|series| &series.points);
         let x = Laid::of(&self.x, points().map(|point| point.0));
-        let heights = points().map(|point| point.1).chain(self.goals.iter().map(|goal| goal.y));
+        let heights = points().map(|point| point.1).chain(self.goals.iter().map(|(_, y)| *y));
         let y = Laid::of(&self.y, heights);
         let mut chart = ChartBuilder::on(&plot)
             .caption(&self.title, (FONT, self.title_size()))
@@ -205,8 +176,8 @@ impl Chart {
         let shown = |series: &Series| -> Vec<(f64, f64)> {
             series.points.iter().map(|point| (x.place(point.0), y.place(point.1))).collect()
         };
-        for goal in &self.goals {
-            let ends = [x.ends.0, x.ends.1].map(|end| (end, y.place(goal.y)));
+        for (_, goal) in &self.goals {
+            let ends = [x.ends.0, x.ends.1].map(|end| (end, y.place(*goal)));
             chart.draw_series(DashedLineSeries::new(ends, 2, 4, goal_style()))?;
         }
         for (number, series) in self.references.iter().enumerate() {
@@ -248,7 +219,7 @@ impl Chart {
     fn legend_columns(&self) -> u32 {
         let names = self.lines().map(|series| &series.name);
         let longest =
-            names.chain(self.goals.iter().map(|goal| &goal.name)).map(|n| n.chars().count());
+            names.chain(self.goals.iter().map(|(name, _)| name)).map(|n| n.chars().count());
         // A letter is about 7 pixels wide.
         if longest.max().unwrap_or(0) > 48 { 1 } else { 2 }
     }
@@ -288,13 +259,13 @@ impl Chart {
             name(&series.name, (x, y))?;
             place += 1;
         }
-        for goal in &self.goals {
+        for (goal, _) in &self.goals {
             let (x, y) = at(place);
             for dot in (0..36).step_by(6) {
                 let ends = [(x + dot, y), (x + dot + 2, y)];
                 area.draw(&PathElement::new(ends, goal_style()))?;
             }
-            name(&goal.name, (x, y))?;
+            name(goal, (x, y))?;
             place += 1;
         }
         Ok(())

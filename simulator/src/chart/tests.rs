@@ -1,5 +1,4 @@
-//! What is in the text of a chart. How it looks is for eyes: the samples are written into the
-//! folder that `CHART_SAMPLES` names.
+//! What is in the text of a chart. How it looks is for eyes: `--svg` writes those of experiments.
 
 use super::*;
 
@@ -10,59 +9,33 @@ fn falling(name: &str, by: f64) -> Series {
 }
 
 fn efficiency() -> Chart {
+    let networks = [
+        ("gemini", 1.2),
+        ("slingshot", 0.8),
+        ("hdr", 0.7),
+        ("ethernet", 3.1),
+        ("measured", 1.7),
+        ("ideal", 0.1),
+    ];
+    let series = networks.map(|(name, by)| falling(name, by)).to_vec();
+    let axes = (Axis::log2("cores"), Axis::percent("efficiency, %"));
     Chart {
-        title: "Sum Euler, weak scaling".to_owned(),
-        x: Axis::log2("cores"),
-        y: Axis::percent("efficiency, %"),
-        series: vec![
-            falling("gemini", 1.2),
-            falling("slingshot", 0.8),
-            falling("hdr", 0.7),
-            falling("ethernet", 3.1),
-            falling("measured", 1.7),
-            falling("ideal", 0.1),
-        ],
         references: vec![
             Series::new("SymGridPar2 fig. 12, end (> 70 %)", vec![(32_768.0, 70.0)]),
             Series::new("a made-up curve", vec![(32.0, 88.0), (1_024.0, 80.0), (32_768.0, 72.0)]),
         ],
-        goals: vec![Goal { name: "goal: 70 % at 32,768 cores".to_owned(), y: 70.0 }],
-    }
-}
-
-fn speedup() -> Chart {
-    let point = |by: f64| move |n: i32| (2f64.powi(n), 2f64.powf(f64::from(n) * by));
-    Chart {
-        title: "Strong scaling".to_owned(),
-        x: Axis::log2("cores"),
-        y: Axis::log2("speedup"),
-        series: vec![
-            Series::new("maps at two levels, relaxed", (0..=10).map(point(0.98)).collect()),
-            Series::new("maps at two levels", (0..=10).map(point(0.93)).collect()),
-        ],
-        references: vec![
-            Series::new(
-                "parMap2LevelRelaxed on HECToR: 167 of 256 cores (SymGridPar2 §6.2)",
-                vec![(256.0, 167.0)],
-            ),
-            Series::new(
-                "parMap2LevelRelaxed on the Beowulf: 169 of 240 cores (SymGridPar2 §6.2)",
-                vec![(240.0, 169.0)],
-            ),
-        ],
-        goals: vec![],
+        goals: vec![("goal: 70 % at 32,768 cores".to_owned(), 70.0)],
+        ..Chart::new("Sum Euler, weak scaling", axes, series)
     }
 }
 
 fn messages() -> Chart {
     let point = |n: i32| (2f64.powi(n), 800.0 * 1.7f64.powi(n - 5));
+    let series = vec![Series::new("root", (5..=17).map(point).collect())];
+    let axes = (Axis::log2("PEs"), Axis::log10("messages/s"));
     Chart {
-        title: "Messages of the busiest PE".to_owned(),
-        x: Axis::log2("PEs"),
-        y: Axis::log10("messages/s"),
-        series: vec![Series::new("root", (5..=17).map(point).collect())],
-        references: vec![],
-        goals: vec![Goal { name: "the most that Gemini allows a PE".to_owned(), y: 2e6 }],
+        goals: vec![("the most that Gemini allows a PE".to_owned(), 2e6)],
+        ..Chart::new("Messages of the busiest PE", axes, series)
     }
 }
 
@@ -93,7 +66,7 @@ fn what_cannot_be_shown_is_refused() {
     chart.series.clear();
     let error = chart.svg().expect_err("no points").to_string();
     assert_eq!(error, "the chart `Messages of the busiest PE` has no points");
-    let goal = Chart { goals: vec![Goal { name: "none".to_owned(), y: 0.0 }], ..messages() };
+    let goal = Chart { goals: vec![("none".to_owned(), 0.0)], ..messages() };
     assert!(goal.svg().is_err());
 }
 
@@ -101,28 +74,4 @@ fn what_cannot_be_shown_is_refused() {
 fn a_folder_that_is_not_there_is_an_error() {
     let error = efficiency().write(Path::new("/nowhere/chart.svg")).expect_err("no folder");
     assert!(error.to_string().starts_with("cannot write the chart /nowhere/chart.svg: No such"));
-}
-
-#[test]
-fn samples_for_eyes() {
-    let long = Chart {
-        title: "Sum Euler, weak scaling to 131,072 cores, one PE for 16 cores, supervised, on \
-                networks of all kinds and ages, with 5 % of the hosts at half the speed"
-            .to_owned(),
-        y: Axis::percent_from("efficiency, %", 60.0),
-        ..efficiency()
-    };
-    let samples = [
-        ("efficiency", efficiency()),
-        ("long", long),
-        ("speedup", speedup()),
-        ("messages", messages()),
-    ];
-    for (name, chart) in samples {
-        let svg = chart.svg().expect(name);
-        if let Some(folder) = std::env::var_os("CHART_SAMPLES") {
-            let path = Path::new(&folder).join(format!("{name}.svg"));
-            std::fs::write(path, svg).expect("the folder is there");
-        }
-    }
 }

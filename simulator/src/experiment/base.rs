@@ -9,6 +9,7 @@ use crate::pe::workers::PeSpeed;
 use crate::report::SimulatedRun;
 use crate::traffic::Traffic;
 use crate::workload::Workload;
+use crate::workload::map::{ItemCosts, MapWorkload, Skeleton};
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_runtime::detector::DetectorSettings;
@@ -28,28 +29,28 @@ const SHUTDOWN_GRACE: Duration = Duration::from_mins(1);
 
 /// A machine, its network, and the defaults of the runtime.
 #[derive(Clone, Debug)]
-pub struct Base {
+pub(crate) struct Base {
     /// The machine.
-    pub machine: Machine,
+    pub(crate) machine: Machine,
     /// Its network.
-    pub network: Network,
+    pub(crate) network: Network,
     /// The settings of the protocol. `max_fish` and `min_sched` of a PE are its workers.
-    pub protocol: ProtocolSettings,
+    pub(crate) protocol: ProtocolSettings,
     /// How much later than asked for the system ends the pauses of threads, in nanoseconds.
-    pub sleep_late_ns: u64,
+    pub(crate) sleep_late_ns: u64,
     /// What goes wrong in each run, at moments in nanoseconds.
-    pub faults: Vec<(u64, InjectedFault)>,
+    pub(crate) faults: Vec<(u64, InjectedFault)>,
     /// All chance comes from it.
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// Whether another PE takes the root's place when that dies.
-    pub outlives_root: bool,
+    pub(crate) outlives_root: bool,
     /// Whether every event is printed.
-    pub is_verbose: bool,
+    pub(crate) is_verbose: bool,
 }
 
 impl Base {
     /// A machine with the runtime's default settings.
-    pub fn new(machine: Machine, network: Network, seed: u64) -> Self {
+    pub(crate) fn new(machine: Machine, network: Network, seed: u64) -> Self {
         let protocol = ProtocolSettings::new(FishingSettings::for_threads(1));
         Base {
             machine,
@@ -63,13 +64,9 @@ impl Base {
         }
     }
 
-    /// Runs a job with the faults of all runs alone.
-    pub fn run(&self, workload: Arc<dyn Workload>) -> SimulatedRun {
-        self.run_with(workload, Vec::new())
-    }
-
-    /// Runs a job in which these faults happen as well, at these moments in nanoseconds.
-    pub fn run_with(
+    /// Runs a job in which these faults happen beside those of all runs, at these moments in
+    /// nanoseconds.
+    pub(crate) fn run(
         &self,
         workload: Arc<dyn Workload>,
         faults: Vec<(u64, InjectedFault)>,
@@ -86,7 +83,6 @@ impl Base {
             threads: self.machine.workers(pe) as usize,
             slowness: self.machine.slowness(pe),
             task_ns: TASK_NS,
-            spawn_ns: 0,
         };
         faults.extend_from_slice(&self.faults);
         let has_faults = !faults.is_empty();
@@ -107,7 +103,6 @@ impl Base {
             pace: Some(PaceSettings {
                 tasks_poll: workload.polls(),
                 sleep_late: self.sleep_late_ns,
-                ..PaceSettings::default()
             }),
             traffic: Traffic::Modelled(self.machine.clone(), self.network.clone()),
             port: PortSettings { single_copy: false, ..PortSettings::default() },
@@ -122,15 +117,28 @@ impl Base {
         }
     }
 
+    /// A map over this number of items. With faults its tasks are supervised.
+    pub(crate) fn map(
+        &self,
+        skeleton: Skeleton,
+        items: u64,
+        costs: impl ItemCosts + 'static,
+        is_supervised: bool,
+    ) -> Arc<dyn Workload> {
+        let (costs, is_supervised) = (Arc::new(costs), self.supervises(is_supervised));
+        let topology = self.machine.topology();
+        Arc::new(MapWorkload::new(items, costs, skeleton, is_supervised, topology, self.seed))
+    }
+
     /// Whether tasks are supervised: if that is asked for, or if something goes wrong, since a job
     /// does not survive the loss of a task that is not.
-    pub fn supervises(&self, is_asked_for: bool) -> bool {
+    pub(crate) fn supervises(&self, is_asked_for: bool) -> bool {
         is_asked_for || !self.faults.is_empty()
     }
 
     /// The efficiency of a run: the work over the time of all cores, from 0 to 1. With slow PEs,
     /// as if all were normal.
-    pub fn efficiency(&self, run: &SimulatedRun) -> f64 {
+    pub(crate) fn efficiency(&self, run: &SimulatedRun) -> f64 {
         let time = run.report.took.as_secs_f64() * self.machine.cores() as f64;
         run.report.computed.as_secs_f64() / time
     }
@@ -148,8 +156,8 @@ mod tests {
     fn a_job_hangs_whose_pes_wait_when_nothing_comes() {
         let machine = Machine::of_cores(2, 1, &Variation::default()).expect("a machine");
         let base = Base::new(machine, Network::of(Preset::Ideal), 1);
-        let whole = Fibonacci { n: 5, threshold: 2 };
-        let tree = Arc::new(SpawnTree { whole, step_ns: 1.0, is_supervised: false });
+        let problem = Fibonacci { n: 5, threshold: 2 };
+        let tree = Arc::new(SpawnTree { problem, step_ns: 1.0, is_supervised: false });
         // It never begins.
         let run = crate::world::Simulation::new(base.job(tree, Vec::new()), false).judge();
         let text = "2 PEs wait, and nothing comes any more".to_owned();

@@ -1,10 +1,15 @@
 //! The command line: a name for each experiment.
 
-use super::output::{Experiment, Output, show};
-use super::{
-    Deaths, Detector, ExperimentError, Faults, FibonacciTree, LiouvilleSum, Noop, QueensTree, Rack,
-    Startup, Strong, Supervision, UnbalancedSearch, Validate, Weak,
-};
+use super::ExperimentError;
+use super::deaths::{Deaths, Rack};
+use super::detector::Detector;
+use super::faults::Faults;
+use super::maps::{LiouvilleSum, Noop, Startup};
+use super::output::{Experiment, Output};
+use super::sum_euler::{Strong, Weak};
+use super::supervision::Supervision;
+use super::trees::{FibonacciTree, QueensTree, UnbalancedSearch};
+use super::validate::Validate;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -66,7 +71,7 @@ struct Shown<E: clap::Args> {
 
 impl<E: clap::Args + Experiment> Shown<E> {
     fn show(&self, out: &mut dyn Write) -> Result<bool, ExperimentError> {
-        show(&self.experiment, &self.output, out).map(|_| true)
+        self.output.show(&self.experiment, out).map(|()| true)
     }
 }
 

@@ -7,17 +7,19 @@
 //! A run in which a living PE is declared dead without a cut path is an error, as in all jobs.
 
 use super::deaths::last_rack;
-use super::number::whole_number;
-use super::output::{Each, series};
-use super::{Base, Experiment, ExperimentError, RunFigures, Setup, doublings, figures};
-use crate::chart::{Axis, Chart, Goal};
+use super::number::whole;
+use super::output::{Each, by, lines};
+use super::{Base, Experiment, ExperimentError, RunFigures, Setup, doublings, given_or};
+use crate::chart::{Axis, Chart};
 use crate::dice::Dice;
 use crate::fault::InjectedFault;
 use crate::machine::PES_MAX;
 use crate::network::Preset;
-use crate::table::{Cell, Column};
-use crate::workload::{Activity, Step, TaskContext, Workload};
-use std::fmt;
+use crate::report::RunReport;
+use crate::table::Row;
+use crate::workload::{Activity, Step, Workload};
+use clap::ValueEnum;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_runtime::detector::DetectorSettings;
@@ -25,21 +27,19 @@ use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_topology::Pe;
 
 /// The options of the detector's experiment.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct Detector {
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Detector {
     /// What it runs on. A PE has 8 workers, so that hosts have 4 PEs and racks 128.
     #[command(flatten)]
-    pub setup: Setup,
-
+    setup: Setup,
     /// Double the PEs from 256 up to this number
     #[arg(long, value_name = "N", default_value_t = 2048)]
     #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
-    #[arg(value_parser = whole_number::<u64>(FIRST_PES..=PES_MAX.into()))]
-    pub most_pes: u64,
-
+    #[arg(value_parser = whole(FIRST_PES..=PES_MAX.into()))]
+    most_pes: u64,
     /// What happens; all of them, one job each, unless given
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub incident: Vec<Incident>,
+    incident: Vec<Incident>,
 }
 
 /// Two racks.
@@ -67,8 +67,8 @@ const SLOW_RUNS_NS: u64 = 200 * MS;
 const LATE: (u64, f64) = (200_000, 100.0);
 
 /// What happens in a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Incident {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Incident {
     /// A process ends.
     PeDies,
     /// A host falls silent, with its PEs.
@@ -86,16 +86,18 @@ pub enum Incident {
 }
 
 impl Incident {
-    /// All of them.
-    pub const ALL: [Incident; 7] = [
-        Incident::PeDies,
-        Incident::HostDies,
-        Incident::RackDies,
-        Incident::RootDies,
-        Incident::RootHostDies,
-        Incident::RootRackDies,
-        Incident::Trouble,
-    ];
+    /// What happens, in a few words.
+    fn name(self) -> &'static str {
+        match self {
+            Incident::PeDies => "a PE dies",
+            Incident::HostDies => "a host dies",
+            Incident::RackDies => "a rack dies",
+            Incident::RootDies => "the root dies",
+            Incident::RootHostDies => "its host dies",
+            Incident::RootRackDies => "its rack dies",
+            Incident::Trouble => "stops, late packets",
+        }
+    }
 
     /// Whether the job goes on without its root.
     fn outlives_root(self) -> bool {
@@ -135,20 +137,6 @@ impl Incident {
     }
 }
 
-impl fmt::Display for Incident {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Incident::PeDies => "a PE dies",
-            Incident::HostDies => "a host dies",
-            Incident::RackDies => "a rack dies",
-            Incident::RootDies => "the root dies",
-            Incident::RootHostDies => "its host dies",
-            Incident::RootRackDies => "its rack dies",
-            Incident::Trouble => "stops, late packets",
-        })
-    }
-}
-
 /// Some PEs are stopped once, for up to `longest`. The PEs of some hosts are stopped for `longest`
 /// again and again, together.
 fn stops(base: &Base, longest: u64, dice: &mut Dice) -> Vec<(u64, InjectedFault)> {
@@ -176,12 +164,9 @@ fn stops(base: &Base, longest: u64, dice: &mut Dice) -> Vec<(u64, InjectedFault)
 /// A main task that sleeps.
 struct Sleep;
 
-/// Whether it has slept.
-struct Sleeper(bool);
-
 impl Workload for Sleep {
     fn main(&self) -> Box<dyn Activity> {
-        Box::new(Sleeper(false))
+        Box::new(VecDeque::from([Step::Sleep(SLEEP_NS)]))
     }
 
     fn start(&self, _body: &Bytes) -> Option<Box<dyn Activity>> {
@@ -193,107 +178,47 @@ impl Workload for Sleep {
     }
 }
 
-impl Activity for Sleeper {
-    fn step(&mut self, _cx: &mut TaskContext<'_>) -> Step {
-        let has_slept = std::mem::replace(&mut self.0, true);
-        if has_slept { Step::End(0, None) } else { Step::Sleep(SLEEP_NS) }
-    }
+/// The time from the death until the last living PE knew, in seconds. `None` if none died, or if a
+/// living PE does not know of each death.
+fn known_seconds(report: &RunReport) -> Option<f64> {
+    let known = &report.detection.known_deaths;
+    let is_known = known.len() == report.deaths as usize
+        && known.iter().all(|death| death.known_to == survivors(report));
+    report.detection.known_within().filter(|_| is_known).map(|time| time.as_secs_f64())
 }
 
-/// A job in which something happens.
-#[derive(Clone, Debug)]
-pub struct DetectorRow {
-    /// What happens.
-    pub incident: Incident,
-    /// What the run came to.
-    pub figures: RunFigures,
+/// The time from the moment that the new root had the votes until the last living PE knew that it
+/// has, in milliseconds. `None` if there is none, or a living PE does not know.
+fn elected_millis(report: &RunReport) -> Option<f64> {
+    let known = report.detection.succession;
+    let known = known.filter(|known| known.known_to == survivors(report));
+    known.map(|known| known.after.as_secs_f64() * 1e3)
 }
 
-impl DetectorRow {
-    /// The time from the death until the last living PE knew, in seconds. `None` if none died, or
-    /// if a living PE does not know of each death.
-    pub fn known_seconds(&self) -> Option<f64> {
-        let report = &self.figures.report;
-        let known = &report.detection.known_deaths;
-        let survivors = report.pes - report.deaths - report.false_verdicts();
-        let is_known = known.len() == report.deaths as usize
-            && known.iter().all(|death| death.known_to == survivors);
-        report.detection.known_within().filter(|_| is_known).map(|time| time.as_secs_f64())
-    }
+fn survivors(report: &RunReport) -> u32 {
+    report.pes - report.deaths - report.false_verdicts()
+}
 
-    /// The time from the moment that the new root had the votes until the last living PE knew that
-    /// it has, in milliseconds. `None` if there is none, or a living PE does not know.
-    pub fn elected_millis(&self) -> Option<f64> {
-        let report = &self.figures.report;
-        let survivors = report.pes - report.deaths - report.false_verdicts();
-        let known = report.detection.succession.filter(|known| known.known_to == survivors);
-        known.map(|known| known.after.as_secs_f64() * 1e3)
-    }
-
-    /// How many messages a PE sends in a second, on average.
-    pub fn messages_per_pe_second(&self) -> f64 {
-        let messages = self.figures.report.detection.messages() as f64;
-        messages / f64::from(self.figures.report.pes) / self.seconds()
-    }
-
-    /// How many the PE sends in a second that sends most.
-    pub fn messages_max_per_second(&self) -> f64 {
-        self.figures.report.detection.messages_max as f64 / self.seconds()
-    }
-
-    /// How many connections a PE has before anything happens, on average.
-    pub fn connections_per_pe(&self) -> f64 {
-        let report = &self.figures.report;
-        report.detection.connections as f64 / f64::from(report.pes)
-    }
-
-    fn seconds(&self) -> f64 {
-        self.figures.report.gone.as_secs_f64()
-    }
+fn row(figures: &RunFigures) -> Row {
+    let (report, detection) = (&figures.report, &figures.report.detection);
+    let (pes, seconds) = (f64::from(report.pes), report.gone.as_secs_f64());
+    let messages = detection.messages() as f64 / pes / seconds;
+    let messages_max = detection.messages_max as f64 / seconds;
+    let own = Row::default()
+        .count("dead", "deaths", report.deaths)
+        .real("all know after s", "known_seconds", known_seconds(report), 4)
+        .real("from the votes ms", "elected_millis", elected_millis(report), 3)
+        .count("false verdicts", "false_verdicts", report.false_verdicts())
+        .real("messages a PE /s", "messages_per_pe_second", messages, 2)
+        .real("most /s", "messages_max_per_second", messages_max, 1)
+        .real("connections a PE", "connections_per_pe", detection.connections as f64 / pes, 2)
+        .count("most", "connections_max", detection.connections_max)
+        .count("dials", "dials", detection.dials);
+    figures.head("incident").and(own).and(figures.costs())
 }
 
 impl Experiment for Detector {
-    type Row = DetectorRow;
-
-    fn columns(&self) -> Vec<Column<DetectorRow>> {
-        let of: fn(&DetectorRow) -> &RunFigures = |row| &row.figures;
-        let mut columns = figures::head("incident", of);
-        columns.extend([
-            Column::new("dead", "", "deaths", |row: &DetectorRow| {
-                Cell::Count(row.figures.report.deaths.into())
-            }),
-            Column::new("all know after", "s", "known_seconds", |row: &DetectorRow| {
-                Cell::real(row.known_seconds(), 4)
-            }),
-            Column::new("from the votes", "ms", "elected_millis", |row: &DetectorRow| {
-                Cell::real(row.elected_millis(), 3)
-            }),
-            Column::new("false verdicts", "", "false_verdicts", |row: &DetectorRow| {
-                Cell::Count(row.figures.report.false_verdicts().into())
-            }),
-            Column::new("messages a PE", "/s", "messages_per_pe_second", |row: &DetectorRow| {
-                Cell::Real(row.messages_per_pe_second(), 2)
-            }),
-            Column::new("most", "/s", "messages_max_per_second", |row: &DetectorRow| {
-                Cell::Real(row.messages_max_per_second(), 1)
-            }),
-            Column::new("connections a PE", "", "connections_per_pe", |row: &DetectorRow| {
-                Cell::Real(row.connections_per_pe(), 2)
-            }),
-            Column::new("most", "", "connections_max", |row: &DetectorRow| {
-                Cell::Count(row.figures.report.detection.connections_max)
-            }),
-            Column::new("dials", "", "dials", |row: &DetectorRow| {
-                Cell::Count(row.figures.report.detection.dials)
-            }),
-        ]);
-        columns.extend(figures::costs(of));
-        columns
-    }
-
-    fn run(&self, each: &mut Each<'_, DetectorRow>) -> Result<(), ExperimentError> {
-        let all = &Incident::ALL[..];
-        let incidents = if self.incident.is_empty() { all } else { &self.incident };
+    fn run(&self, each: &mut Each<'_>) -> Result<(), ExperimentError> {
         self.setup.refuse_faults("incidents of its own")?;
         let pes = doublings(FIRST_PES, self.most_pes);
         let cores: Vec<u64> = pes.into_iter().map(|pes| pes * u64::from(WORKERS)).collect();
@@ -301,7 +226,7 @@ impl Experiment for Detector {
             let fishing = &mut base.protocol.fishing;
             fishing.min_fish_delay = Duration::from_hours(1);
             fishing.max_fish_delay = fishing.min_fish_delay;
-            for incident in incidents {
+            for incident in given_or(&self.incident, Incident::value_variants()) {
                 let faults = incident.faults(&base)?;
                 let mut base = base.clone();
                 base.outlives_root = incident.outlives_root();
@@ -309,40 +234,26 @@ impl Experiment for Detector {
                     let (latency_ns, jitter) = LATE;
                     base.network = base.network.with_latency_ns(latency_ns).with_jitter(jitter);
                 }
-                let name = incident.to_string();
-                let figures = RunFigures::of(&name, &base, Arc::new(Sleep), faults)?;
-                each(DetectorRow { incident: *incident, figures })?;
+                each(row(&RunFigures::of(incident.name(), &base, Arc::new(Sleep), faults)?))?;
             }
         }
         Ok(())
     }
 
-    fn charts(&self, rows: &[DetectorRow]) -> Vec<(&'static str, Chart)> {
-        let pes = |row: &DetectorRow| f64::from(row.figures.report.pes);
-        let name = |row: &DetectorRow| row.incident.to_string();
-        let known = |row: &DetectorRow| row.known_seconds().map(|seconds| (pes(row), seconds));
+    fn charts(&self, rows: &[Row]) -> Vec<(&'static str, Chart)> {
         let limit = DetectorSettings::default().dead_after.as_secs_f64();
-        let known = Chart {
-            title: "Until all PEs know what died".to_owned(),
-            x: Axis::log2("PEs"),
-            y: Axis::linear("after the death, s"),
-            series: series(rows, name, known),
-            references: Vec::new(),
-            goals: vec![Goal { name: format!("dead_after: {limit} s"), y: limit }],
-        };
-        let mean = |row: &DetectorRow| Some((pes(row), row.messages_per_pe_second()));
-        let most = |row: &DetectorRow| Some((pes(row), row.messages_max_per_second()));
-        let quiet = rows.iter().filter(|row| row.incident == Incident::PeDies);
-        let mut lines = series(quiet, |_| "a PE dies: mean of all PEs".to_owned(), mean);
-        lines.extend(series(rows, |row| format!("{}: most of any PE", row.incident), most));
-        let messages = Chart {
-            title: "Messages of the detector".to_owned(),
-            x: Axis::log2("PEs"),
-            y: Axis::log10("messages per second, during 12 s"),
-            series: lines,
-            references: Vec::new(),
-            goals: Vec::new(),
-        };
+        let goals = vec![(format!("dead_after: {limit} s"), limit)];
+        let axes = (Axis::log2("PEs"), Axis::linear("after the death, s"));
+        let known = lines(rows, by("incident"), ("PEs", "known_seconds"));
+        let known = Chart { goals, ..Chart::new("Until all PEs know what died", axes, known) };
+        let is_quiet = |row: &&Row| row.words("incident") == Incident::PeDies.name();
+        let mean = |row: &Row| format!("{}: mean of all PEs", row.words("incident"));
+        let most = |row: &Row| format!("{}: most of any PE", row.words("incident"));
+        let mut messages =
+            lines(rows.iter().filter(is_quiet), mean, ("PEs", "messages_per_pe_second"));
+        messages.extend(lines(rows, most, ("PEs", "messages_max_per_second")));
+        let axes = (Axis::log2("PEs"), Axis::log10("messages per second, during 12 s"));
+        let messages = Chart::new("Messages of the detector", axes, messages);
         vec![("detector", known), ("detector-messages", messages)]
     }
 }

@@ -1,9 +1,9 @@
 //! Thousands of random jobs with random faults: each must end, with the right result.
 
 use super::ExperimentError;
-use super::number::{seeds, whole_number};
+use super::number::{seeds, whole, whole_number};
 use crate::report::RunTotals;
-use crate::table::{Cell, Column, Table};
+use crate::table::Row;
 use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,29 +11,23 @@ use std::time::{Duration, Instant};
 
 /// The options of random jobs.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Faults {
+pub(super) struct Faults {
     /// The seed of the first job; each further job has the next seed
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = whole_number::<u64>(0..=u64::MAX))]
-    pub seed: u64,
-
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
+    seed: u64,
     /// The number of jobs
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    #[arg(value_parser = whole_number::<u64>(1..=u64::MAX))]
-    pub runs: u64,
-
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole(1..=u64::MAX))]
+    runs: u64,
     /// How many jobs are simulated at the same time
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = whole_number::<u32>(1..=1024))]
-    pub threads: u32,
-
+    threads: u32,
     /// Print the events of each job, but for turns, timers and heartbeats
     #[arg(long, conflicts_with_all = ["threads", "json"])]
-    pub tell: bool,
-
+    tell: bool,
     /// Print the totals as a JSON object in a line; wrong jobs are told on standard error
     #[arg(long)]
-    pub json: bool,
+    json: bool,
 }
 
 /// How often it says how far it is.
@@ -41,10 +35,7 @@ const PROGRESS: Duration = Duration::from_secs(10);
 
 impl Faults {
     /// Runs the jobs. Returns whether all were as they must be.
-    ///
-    /// # Errors
-    /// The seeds run out before the runs do, or the output cannot be written.
-    pub fn show(&self, out: &mut (dyn Write + Send)) -> Result<bool, ExperimentError> {
+    pub(super) fn show(&self, out: &mut (dyn Write + Send)) -> Result<bool, ExperimentError> {
         let begun = Instant::now();
         let seeds = seeds(self.seed, self.runs)?;
         let (next, is_over) = (AtomicU64::new(seeds.start), AtomicBool::new(false));
@@ -67,7 +58,7 @@ impl Faults {
                 }
                 if told.elapsed() > PROGRESS {
                     *told = Instant::now();
-                    let _ = writeln!(std::io::stderr(), "{} jobs …", totals.runs);
+                    let _ = writeln!(std::io::stderr(), "{} jobs …", totals["runs"]);
                 }
                 if written.is_err() {
                     is_over.store(true, Ordering::Relaxed);
@@ -85,7 +76,7 @@ impl Faults {
         written?;
         let seconds = begun.elapsed().as_secs_f64();
         if self.json {
-            writeln!(out, "{}", table(seconds).json(&totals))?;
+            writeln!(out, "{}", row(&totals, seconds).json())?;
         } else {
             writeln!(out, "{totals}\nsimulated in {seconds:.0} s")?;
         }
@@ -93,33 +84,12 @@ impl Faults {
     }
 }
 
-/// The totals and the time that the jobs took, in seconds, as JSON.
-fn table(seconds: f64) -> Table<RunTotals> {
-    type Counter = (&'static str, fn(&RunTotals) -> u64);
-    let counters: [Counter; 20] = [
-        ("jobs", |totals| totals.runs),
-        ("wrong", |totals| totals.wrong),
-        ("hung", |totals| totals.hung),
-        ("pes", |totals| totals.pes),
-        ("tasks", |totals| totals.tasks),
-        ("deaths", |totals| totals.deaths),
-        ("expelled", |totals| totals.expelled),
-        ("replicas", |totals| totals.replicas),
-        ("orphans", |totals| totals.orphans),
-        ("poisons", |totals| totals.poisons),
-        ("lanes_left", |totals| totals.lanes_left),
-        ("bytes_resent", |totals| totals.bytes_resent),
-        ("successions", |totals| totals.successions),
-        ("restarts", |totals| totals.restarts),
-        ("repeated", |totals| totals.repeated),
-        ("doubled", |totals| totals.doubled),
-        ("unfinished", |totals| totals.unfinished),
-        ("late", |totals| totals.late),
-        ("unheard", |totals| totals.unheard),
-        ("events", |totals| totals.events),
-    ];
-    let counters = counters
-        .map(|(key, count)| Column::new("", "", key, move |totals| Cell::Count(count(totals))));
-    let time = Column::new("", "", "wall_seconds", move |_| Cell::Real(seconds, 3));
-    Table::new(counters.into_iter().chain([time]).collect())
+/// The totals, and the time that the jobs took, in seconds, for JSON.
+fn row(totals: &RunTotals, seconds: f64) -> Row {
+    let head = Row::default()
+        .count("", "jobs", totals["runs"])
+        .count("", "wrong", totals.wrong)
+        .count("", "hung", totals.hung);
+    let all = totals.counters().fold(head, |row, (key, count)| row.count("", key, count));
+    all.real("", "wall_seconds", seconds, 3)
 }

@@ -3,41 +3,39 @@
 use super::{Base, ExperimentError};
 use crate::fault::InjectedFault;
 use crate::report::RunReport;
-use crate::table::{Cell, Column};
+use crate::table::Row;
 use crate::workload::Workload;
+use crate::workload::recorded::sum;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// What a run came to.
 #[derive(Clone, Debug)]
-pub struct RunFigures {
+pub(super) struct RunFigures {
     /// What ran, in a word or two: the series in a chart.
-    pub series: String,
+    pub(super) series: String,
     /// The worker threads of all PEs.
-    pub cores: u64,
+    pub(super) cores: u64,
     /// The name of the network.
-    pub network: String,
+    pub(super) network: String,
     /// What all chance came from.
-    pub seed: u64,
+    pub(super) seed: u64,
     /// The time of the job, from its start to the end of its main task, in seconds.
-    pub seconds: f64,
+    pub(super) seconds: f64,
     /// The work over the time of all cores, from 0 to 1.
-    pub efficiency: f64,
+    pub(super) efficiency: f64,
     /// All that was counted.
-    pub report: RunReport,
+    pub(super) report: RunReport,
     /// How long the simulation took, in seconds.
-    pub wall_seconds: f64,
+    pub(super) wall_seconds: f64,
     /// The most memory that the simulation had, in bytes; 0 if the system does not say.
-    pub rss_bytes: u64,
+    pub(super) rss_bytes: u64,
 }
 
 impl RunFigures {
     /// Runs a job, in which these faults happen, and says on standard error how it goes.
-    ///
-    /// # Errors
-    /// If it does not come to its end, or not to the right result.
-    pub fn of(
+    pub(super) fn of(
         series: &str,
         base: &Base,
         workload: Arc<dyn Workload>,
@@ -48,7 +46,7 @@ impl RunFigures {
         note(format_args!("{what} …"));
         forget_memory_peak();
         let begun = Instant::now();
-        let run = base.run_with(workload, faults);
+        let run = base.run(workload, faults);
         let wall_seconds = begun.elapsed().as_secs_f64();
         let figures = RunFigures {
             series: series.to_owned(),
@@ -80,111 +78,89 @@ impl RunFigures {
     }
 
     /// How many tasks went from PE to PE: stolen or placed.
-    pub fn migrations(&self) -> u64 {
-        let statistics = &self.report.statistics;
-        statistics.by_distance.iter().map(|traffic| traffic.steals).sum::<u64>() + statistics.placed
+    pub(super) fn migrations(&self) -> u64 {
+        sum(&self.report.statistics, |traffic| traffic.steals) + self.report.statistics.placed
     }
 
     /// All FISHes, forwarded ones as often as they were sent.
-    pub fn fishes(&self) -> u64 {
-        let traffic = &self.report.statistics.by_distance;
-        traffic.iter().map(|traffic| traffic.fishes + traffic.forwards).sum()
+    fn fishes(&self) -> u64 {
+        sum(&self.report.statistics, |traffic| traffic.fishes + traffic.forwards)
     }
 
     /// How long the job had run when nine of ten workers computed for the first time, in seconds.
-    pub fn full_seconds(&self) -> Option<f64> {
-        self.report.full.map(|(first, _)| first.as_secs_f64())
+    pub(super) fn full_seconds(&self) -> Option<f64> {
+        self.report.full.map(|full| full.as_secs_f64())
     }
 
     /// How long the last PE was there after the end of the main task, in seconds.
-    pub fn gone_seconds(&self) -> f64 {
+    pub(super) fn gone_seconds(&self) -> f64 {
         self.report.gone.saturating_sub(self.report.took).as_secs_f64()
+    }
+
+    /// The row of a run, with an experiment's own columns after the times. `series` is the key of
+    /// the series in JSON, and its head.
+    pub(super) fn row(&self, series: &'static str, own: Row) -> Row {
+        self.head(series).and(self.times()).and(own).and(self.counts())
+    }
+
+    /// The first columns: what ran where.
+    pub(super) fn head(&self, series: &'static str) -> Row {
+        Row::default()
+            .text(series, series, &self.series)
+            .wide(SERIES_WIDTH)
+            .count("cores", "cores", self.cores)
+            .wide(6)
+            .count("PEs", "pes", self.report.pes)
+            .wide(6)
+    }
+
+    /// Its time.
+    pub(super) fn time(&self) -> Row {
+        Row::default().real("time s", "seconds", self.seconds, 4)
+    }
+
+    /// Its time and efficiency.
+    pub(super) fn times(&self) -> Row {
+        let percent = self.time().real("efficiency %", "", 100.0 * self.efficiency, 1);
+        percent.real("", "efficiency", self.efficiency, 4)
+    }
+
+    /// What was counted, and what it cost to simulate.
+    pub(super) fn counts(&self) -> Row {
+        let report = &self.report;
+        let row = Row::default()
+            .count("tasks", "tasks", report.tasks)
+            .count("migrated", "migrations", self.migrations())
+            .count("FISHes", "fishes", self.fishes())
+            .real("", "work_seconds", report.computed.as_secs_f64(), 4)
+            .real("", "full_seconds", self.full_seconds(), 4)
+            .real("", "gone_seconds", self.gone_seconds(), 4)
+            .count("", "deaths", report.deaths)
+            .count("", "expelled", report.expelled)
+            .count("", "roots_lost", report.roots_lost)
+            .count("", "false_verdicts", report.innocents)
+            .count("", "replicas", report.replicas)
+            .real("", "peers_mean", report.peers_mean(), 1)
+            .count("", "peers_max", report.peers.most)
+            .count("", "peers_root", report.peers.root);
+        row.and(self.costs())
+    }
+
+    /// What it cost to simulate, and on what network.
+    pub(super) fn costs(&self) -> Row {
+        Row::default()
+            .count("events", "events", self.report.events)
+            .wide(10)
+            .real("simulated in s", "wall_seconds", self.wall_seconds, 1)
+            .count("memory MB", "", self.rss_bytes >> 20)
+            .count("", "rss_bytes", self.rss_bytes)
+            .text("", "network", &self.network)
+            .count("", "seed", self.seed)
     }
 }
 
 /// The characters of the longest name of a skeleton, `par_map_2level_relaxed`.
 const SERIES_WIDTH: usize = 22;
-
-/// The columns of a table whose rows are nothing but outcomes.
-pub(super) fn columns(series: &'static str) -> Vec<Column<RunFigures>> {
-    let own: fn(&RunFigures) -> &RunFigures = |row| row;
-    let [mut head, times, counts] = [head(series, own), times(own), counts(own)];
-    head.extend(times.into_iter().chain(counts));
-    head
-}
-
-/// The first columns of a table: what ran where. `series` is the key of the series in JSON, and
-/// its head.
-pub(super) fn head<R: 'static>(series: &'static str, of: fn(&R) -> &RunFigures) -> Vec<Column<R>> {
-    vec![
-        Column::new(series, "", series, move |row| Cell::Text(of(row).series.clone()))
-            .wide(SERIES_WIDTH),
-        Column::new("cores", "", "cores", move |row| Cell::Count(of(row).cores)).wide(6),
-        Column::new("PEs", "", "pes", move |row| Cell::Count(of(row).report.pes.into())).wide(6),
-    ]
-}
-
-/// Its time and efficiency.
-pub(super) fn times<R: 'static>(of: fn(&R) -> &RunFigures) -> Vec<Column<R>> {
-    vec![
-        Column::new("time", "s", "seconds", move |row| Cell::Real(of(row).seconds, 4)),
-        Column::new("efficiency", "%", "", move |row| Cell::Real(100.0 * of(row).efficiency, 1))
-            .only_in_text(),
-        Column::new("", "", "efficiency", move |row| Cell::Real(of(row).efficiency, 4))
-            .only_in_json(),
-    ]
-}
-
-/// What was counted, and what it cost to simulate.
-pub(super) fn counts<R: 'static>(of: fn(&R) -> &RunFigures) -> Vec<Column<R>> {
-    let work = |figures: &RunFigures| figures.report.computed.as_secs_f64();
-    let mut columns = vec![
-        Column::new("tasks", "", "tasks", move |row| Cell::Count(of(row).report.tasks)),
-        Column::new("migrated", "", "migrations", move |row| Cell::Count(of(row).migrations())),
-        Column::new("FISHes", "", "fishes", move |row| Cell::Count(of(row).fishes())),
-        Column::new("", "", "work_seconds", move |row| Cell::Real(work(of(row)), 4)).only_in_json(),
-        Column::new("", "", "full_seconds", move |row| Cell::real(of(row).full_seconds(), 4))
-            .only_in_json(),
-        Column::new("", "", "gone_seconds", move |row| Cell::Real(of(row).gone_seconds(), 4))
-            .only_in_json(),
-        Column::new("", "", "deaths", move |row| Cell::Count(of(row).report.deaths.into()))
-            .only_in_json(),
-        Column::new("", "", "expelled", move |row| Cell::Count(of(row).report.expelled.into()))
-            .only_in_json(),
-        Column::new("", "", "roots_lost", move |row| Cell::Count(of(row).report.roots_lost.into()))
-            .only_in_json(),
-        Column::new("", "", "false_verdicts", move |row| {
-            Cell::Count(of(row).report.innocents.into())
-        })
-        .only_in_json(),
-        Column::new("", "", "replicas", move |row| Cell::Count(of(row).report.replicas))
-            .only_in_json(),
-        Column::new("", "", "peers_mean", move |row| Cell::Real(of(row).report.peers_mean(), 1))
-            .only_in_json(),
-        Column::new("", "", "peers_max", move |row| Cell::Count(of(row).report.peers.most))
-            .only_in_json(),
-        Column::new("", "", "peers_root", move |row| Cell::Count(of(row).report.peers.root))
-            .only_in_json(),
-    ];
-    columns.extend(costs(of));
-    columns
-}
-
-/// What it cost to simulate, and on what network.
-pub(super) fn costs<R: 'static>(of: fn(&R) -> &RunFigures) -> Vec<Column<R>> {
-    vec![
-        Column::new("events", "", "events", move |row| Cell::Count(of(row).report.events)).wide(10),
-        Column::new("simulated in", "s", "wall_seconds", move |row| {
-            Cell::Real(of(row).wall_seconds, 1)
-        }),
-        Column::new("memory", "MB", "", move |row| Cell::Count(of(row).rss_bytes >> 20))
-            .only_in_text(),
-        Column::new("", "", "rss_bytes", move |row| Cell::Count(of(row).rss_bytes)).only_in_json(),
-        Column::new("", "", "network", move |row| Cell::Text(of(row).network.clone()))
-            .only_in_json(),
-        Column::new("", "", "seed", move |row| Cell::Count(of(row).seed)).only_in_json(),
-    ]
-}
 
 /// A number with a comma between each three digits.
 pub(super) fn grouped(number: u64) -> String {

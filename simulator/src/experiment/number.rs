@@ -2,6 +2,7 @@
 //! range.
 
 use super::ExperimentError;
+use crate::machine::CORES_MAX;
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
@@ -19,6 +20,16 @@ where
     T: FromStr + PartialOrd + Display + Clone + Send + Sync + 'static,
 {
     within("a whole number", range)
+}
+
+/// The same for numbers of 64 bits.
+pub(super) fn whole(range: RangeInclusive<u64>) -> impl Parser<u64> {
+    whole_number(range)
+}
+
+/// Reads how many cores there are, this many at least.
+pub(super) fn cores_from(least: u64) -> impl Parser<u64> {
+    whole(least..=CORES_MAX)
 }
 
 /// Reads a number of this range.
@@ -53,11 +64,11 @@ pub(super) fn nanoseconds(text: &str) -> Result<u64, String> {
 
 /// How long tasks compute: from one time to another, which may be the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TaskTimes {
+pub(super) struct TaskTimes {
     /// The shortest, in nanoseconds.
-    pub least_ns: u64,
+    pub(super) least_ns: u64,
     /// The longest, in nanoseconds.
-    pub most_ns: u64,
+    pub(super) most_ns: u64,
 }
 
 impl FromStr for TaskTimes {
@@ -75,11 +86,14 @@ impl FromStr for TaskTimes {
 
 /// The seeds of this number of runs.
 pub(super) fn seeds(first: u64, runs: u64) -> Result<Range<u64>, ExperimentError> {
-    let end = first.checked_add(runs).ok_or_else(|| ExperimentError::Refused {
-        what: format!("there are no {runs} seeds from {first} on"),
-        allowed: format!("--seed may be at most {} with --runs {runs}", u64::MAX - runs),
-    })?;
-    Ok(first..end)
+    let refusal = || {
+        let most = u64::MAX - runs;
+        ExperimentError::Refused(format!(
+            "there are no {runs} seeds from {first} on; --seed may be at most {most} with --runs \
+             {runs}"
+        ))
+    };
+    Ok(first..first.checked_add(runs).ok_or_else(refusal)?)
 }
 
 #[cfg(test)]
@@ -98,7 +112,7 @@ mod tests {
 
     #[test]
     fn whole_numbers_have_ends() {
-        let read = whole_number::<u64>(1..=1000);
+        let read = whole(1..=1000);
         assert_eq!((read("1"), read("1000")), (Ok(1), Ok(1000)));
         for text in ["0", "1001", "-5", "99999999999999999999", "", "1e3", "2.0", " 2", "many"] {
             assert_eq!(read(text), Err("expected a whole number from 1 to 1000".to_owned()));

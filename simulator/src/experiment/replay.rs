@@ -1,61 +1,42 @@
 //! A recorded job, simulated.
 
-use super::Base;
-use crate::dice::Dice;
-use crate::machine::{Machine, Shape, Variation};
+use super::{Base, ExperimentError};
+use crate::machine::Machine;
 use crate::network::Network;
-use crate::workload::map::{MapWorkload, SpreadCosts};
-use crate::workload::recorded::{JobFigures, Recording};
+use crate::workload::map::MapWorkload;
+use crate::workload::recorded::{COUNTERS, JobFigures, Recording};
 use crate::workload::{Activity, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
+use ultramarine_runtime::protocol::Statistics;
 use ultramarine_runtime::protocol::message::Bytes;
-use ultramarine_runtime::protocol::{Statistics, Traffic};
 use ultramarine_topology::Pe;
 
-/// Why a recorded job cannot be simulated.
-#[derive(Debug, thiserror::Error)]
-#[error("a recorded job cannot be simulated: {0}")]
-pub struct ReplayError(String);
-
 /// Simulates a recorded job once.
-///
-/// # Errors
-/// If it does not end, or not with the right result.
-pub fn replay(
+pub(super) fn replay(
     recording: &Arc<Recording>,
     network: &Network,
     seed: u64,
-) -> Result<JobFigures, ReplayError> {
-    let wrong = |cause: &dyn std::fmt::Display| ReplayError(cause.to_string());
-    let shape: Shape = format!("{}x{}", recording.pes, recording.threads)
-        .parse()
-        .map_err(|error| wrong(&error))?;
-    let machine = Machine::new(&shape, &Variation::default()).map_err(|error| wrong(&error))?;
+) -> Result<JobFigures, ExperimentError> {
+    let machine = Machine::of_shape(&format!("{}x{}", recording.pes, recording.threads));
+    let machine = machine.map_err(|error| ExperimentError::Replay(error.to_string()))?;
     let topology = machine.topology().clone();
-    let mut dice = Dice::new(seed);
-    let mut random = || dice.next();
-    let map = MapWorkload::new(
-        recording.tasks(),
-        recording.clone(),
-        recording.spread,
-        SpreadCosts::default(),
-        recording.is_supervised,
-        (&*topology, &mut random),
-    )
-    .with_main_spread_ns(recording.spread_ns);
-    let base = Base::new(machine, network.clone(), seed);
-    let sleep_late_ns = recording.sleep_late_ns;
+    let Recording { skeleton, is_supervised, sleep_late_ns, .. } = **recording;
+    let (tasks, costs) = (recording.tasks(), recording.clone());
+    let mut map = MapWorkload::new(tasks, costs, skeleton, is_supervised, &topology, seed);
+    map.main_spread_ns = recording.spread_ns;
     let measures_ns = MEASUREMENTS * (MEASURED_PAUSE_NS + sleep_late_ns);
-    let recorded = RecordedMap { map: Arc::new(map), measures_ns };
-    let run = Base { sleep_late_ns, ..base }.run(Arc::new(recorded));
+    let recorded = Arc::new(RecordedMap { map, measures_ns });
+    let base = Base { sleep_late_ns, ..Base::new(machine, network.clone(), seed) };
+    let run = base.run(recorded, Vec::new());
     if let Some(fault) = run.fault {
-        return Err(ReplayError(fault.to_string()));
+        return Err(ExperimentError::Replay(fault.to_string()));
     }
     let figures = figures(&run.report.marks, recording.pes as usize);
-    figures.ok_or_else(|| ReplayError("its map did not begin and end once".to_owned()))
+    let text = "its map did not begin and end once";
+    figures.ok_or_else(|| ExperimentError::Replay(text.to_owned()))
 }
 
 /// What the marks say: those of all PEs when they have started, and again before the map, that of
@@ -71,22 +52,10 @@ fn figures(marks: &[(Duration, Statistics)], pes: usize) -> Option<JobFigures> {
         total
     };
     let (before, after) = (total(before), total(after));
-    let grown = |of: fn(&Statistics) -> u64| of(&after) - of(&before);
     Some(JobFigures {
         makespan_ns: ended.saturating_sub(*began).as_nanos() as u64,
-        fishes: grown(|it| sum(it, |row| row.fishes)),
-        forwards: grown(|it| sum(it, |row| row.forwards)),
-        schedules: grown(|it| sum(it, |row| row.schedules)),
-        steals: grown(|it| sum(it, |row| row.steals)),
-        no_works: grown(|it| sum(it, |row| row.no_works)),
-        notifies: grown(|it| it.notifies),
-        acks: grown(|it| it.acks),
+        counts: COUNTERS.map(|(_, _, count)| count(&after) - count(&before)),
     })
-}
-
-/// A counter that is kept by distance, over all distances.
-fn sum(statistics: &Statistics, of: fn(&Traffic) -> u64) -> u64 {
-    statistics.by_distance.iter().map(of).sum()
 }
 
 /// A recorded map begins this long after its job (`PAUSE` in `examples/src/recording.rs`), in
@@ -102,7 +71,7 @@ const MEASURED_PAUSE_NS: u64 = 200_000;
 /// often for some milliseconds, and may have cast a FISH between two tasks, which counts when it
 /// runs out of work the next time. While the PEs are asked at the end, they go on fishing.)
 struct RecordedMap {
-    map: Arc<MapWorkload>,
+    map: MapWorkload,
     /// How long the main task measures before it asks the PEs for the first time, in nanoseconds.
     measures_ns: u64,
 }

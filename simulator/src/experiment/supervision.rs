@@ -5,133 +5,79 @@
 //! model takes for free, since it shares the bytes that are sent. So an overhead that is not 0 is
 //! chance; what a backup costs is for `bench supervision` to measure.
 
-use super::number::whole_number;
-use super::output::Each;
-use super::weak::EulerSums;
-use super::{Experiment, ExperimentError, RunFigures, Setup, Skeleton, doublings, figures};
-use crate::chart::{Axis, Chart, Goal};
-use crate::machine::CORES_MAX;
+use super::number::{cores_from, whole};
+use super::output::{Each, by, lines};
+use super::sum_euler::EulerSums;
+use super::{Experiment, ExperimentError, RunFigures, Setup, doublings, given_or};
+use crate::chart::{Axis, Chart};
 use crate::network::Preset;
-use crate::table::{Cell, Column};
+use crate::table::Row;
+use crate::workload::map::Skeleton;
+use clap::ValueEnum;
 
 /// The options of supervision on and off.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Supervision {
-    /// What it runs on.
+pub(super) struct Supervision {
     #[command(flatten)]
-    pub setup: Setup,
-
+    setup: Setup,
     #[command(flatten)]
-    pub(super) sums: EulerSums,
-
+    sums: EulerSums,
     /// The skeleton; all four unless given
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub skeleton: Vec<Skeleton>,
-
+    skeleton: Vec<Skeleton>,
     /// How many pairs, each with the next seed; the times are their means
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    #[arg(value_parser = whole_number::<u32>(1..=1000))]
-    pub repeats: u32,
-
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole(1..=1000))]
+    repeats: u64,
     /// Double the cores from 32 up to this number
-    #[arg(long, value_name = "N", default_value_t = 2048)]
+    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = cores_from(32))]
     #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
-    #[arg(value_parser = whole_number::<u64>(32..=CORES_MAX))]
-    pub most_cores: u64,
-}
-
-/// Jobs with supervision and without it.
-#[derive(Clone, Debug)]
-pub struct SupervisionRow {
-    /// The last job with supervision. Its times are the means of all.
-    pub on: RunFigures,
-    /// The mean time without, in seconds.
-    pub off_seconds: f64,
-    /// The tasks that went from PE to PE in all jobs with supervision.
-    pub migrations: u64,
-    /// The messages to supervisors in these jobs: NOTIFY and ACK.
-    pub messages: u64,
-}
-
-impl SupervisionRow {
-    /// By how much supervision makes the job longer, in percent. Chance may make it shorter.
-    pub fn overhead_percent(&self) -> f64 {
-        100.0 * (self.on.seconds / self.off_seconds - 1.0)
-    }
-
-    fn messages_per_migration(&self) -> Option<f64> {
-        (self.migrations > 0).then(|| self.messages as f64 / self.migrations as f64)
-    }
+    most_cores: u64,
 }
 
 impl Experiment for Supervision {
-    type Row = SupervisionRow;
-
-    fn columns(&self) -> Vec<Column<SupervisionRow>> {
-        let on: fn(&SupervisionRow) -> &RunFigures = |row| &row.on;
-        let mut columns = figures::head("skeleton", on);
-        columns.extend(figures::times(on));
-        columns.extend([
-            Column::new("without", "s", "unsupervised_seconds", |row: &SupervisionRow| {
-                Cell::Real(row.off_seconds, 4)
-            }),
-            Column::new("overhead", "%", "overhead_percent", |row: &SupervisionRow| {
-                Cell::Real(row.overhead_percent(), 2)
-            }),
-            Column::new("messages", "", "supervision_messages", |row: &SupervisionRow| {
-                Cell::Count(row.messages)
-            }),
-            Column::new("a migration", "", "messages_per_migration", |row: &SupervisionRow| {
-                Cell::real(row.messages_per_migration(), 2)
-            }),
-        ]);
-        columns.extend(figures::counts(on));
-        columns
-    }
-
-    fn run(&self, each: &mut Each<'_, SupervisionRow>) -> Result<(), ExperimentError> {
-        let skeletons = if self.skeleton.is_empty() { &Skeleton::ALL[..] } else { &self.skeleton };
+    fn run(&self, each: &mut Each<'_>) -> Result<(), ExperimentError> {
         self.setup.refuse_faults("jobs without supervision")?;
         for mut base in self.setup.bases(&doublings(32, self.most_cores), 16, Preset::Gemini)? {
-            for skeleton in skeletons {
+            for skeleton in given_or(&self.skeleton, Skeleton::value_variants()) {
                 let (mut on_seconds, mut off_seconds) = (0.0, 0.0);
                 let (mut migrations, mut messages) = (0, 0);
                 let mut last = None;
                 for number in 0..self.repeats {
-                    base.seed = self.setup.seed.wrapping_add(number.into());
-                    let name = skeleton.name();
-                    let job = |is_supervised| self.sums.on(&base, *skeleton, is_supervised);
-                    off_seconds += RunFigures::of(name, &base, job(false), Vec::new())?.seconds;
-                    let on = RunFigures::of(name, &base, job(true), Vec::new())?;
+                    base.seed = self.setup.seed.wrapping_add(number);
+                    let run = |is_supervised| {
+                        let job = self.sums.on(&base, *skeleton, is_supervised);
+                        RunFigures::of(skeleton.name(), &base, job, Vec::new())
+                    };
+                    off_seconds += run(false)?.seconds;
+                    let on = run(true)?;
                     on_seconds += on.seconds;
                     migrations += on.migrations();
                     messages += on.report.statistics.notifies + on.report.statistics.acks;
                     last = Some(on);
                 }
                 let Some(on) = last else { continue };
-                let repeats = f64::from(self.repeats);
-                each(SupervisionRow {
-                    on: RunFigures { seconds: on_seconds / repeats, ..on },
-                    off_seconds: off_seconds / repeats,
-                    migrations,
-                    messages,
-                })?;
+                // The last job, with the mean times of all.
+                let [on_seconds, off_seconds] =
+                    [on_seconds, off_seconds].map(|seconds| seconds / self.repeats as f64);
+                let overhead_percent = 100.0 * (on_seconds / off_seconds - 1.0);
+                let each_migration = (migrations > 0).then(|| messages as f64 / migrations as f64);
+                let own = Row::default()
+                    .real("without s", "unsupervised_seconds", off_seconds, 4)
+                    .real("overhead %", "overhead_percent", overhead_percent, 2)
+                    .count("messages", "supervision_messages", messages)
+                    .real("a migration", "messages_per_migration", each_migration, 2);
+                each(RunFigures { seconds: on_seconds, ..on }.row("skeleton", own))?;
             }
         }
         Ok(())
     }
 
-    fn charts(&self, rows: &[SupervisionRow]) -> Vec<(&'static str, Chart)> {
-        let messages =
-            |row: &SupervisionRow| Some((row.on.cores as f64, row.messages_per_migration()?));
-        let chart = Chart {
-            title: "Supervision: messages for each task that goes from PE to PE".to_owned(),
-            x: Axis::log2("cores"),
-            y: Axis { at_least: Some((0.0, 2.0)), ..Axis::linear("NOTIFY and ACK a migration") },
-            series: super::output::series(rows, |row| row.on.series.clone(), messages),
-            references: Vec::new(),
-            goals: vec![Goal { name: "2: one of each, as published".to_owned(), y: 2.0 }],
-        };
+    fn charts(&self, rows: &[Row]) -> Vec<(&'static str, Chart)> {
+        let title = "Supervision: messages for each task that goes from PE to PE";
+        let y = Axis::linear("NOTIFY and ACK a migration").showing(0.0, 2.0);
+        let lines = lines(rows, by("skeleton"), ("cores", "messages_per_migration"));
+        let goals = vec![("2: one of each, as published".to_owned(), 2.0)];
+        let chart = Chart { goals, ..Chart::new(title, (Axis::log2("cores"), y), lines) };
         vec![("supervision", chart)]
     }
 }

@@ -10,117 +10,52 @@
 //! simulated median is within the range of the real runs.
 
 use super::ExperimentError;
-use super::number::{seeds, whole_number};
-use super::output::write_row;
-use super::replay::{ReplayError, replay};
+use super::number::{seeds, whole};
+use super::replay::replay;
 use super::setup::read_text;
-use crate::network::{MeasuredError, Network};
-use crate::table::{Cell, Column, Table};
-use crate::workload::recorded::{JobFigures, Recording, RecordingError};
+use crate::network::Network;
+use crate::table::Row;
+use crate::workload::recorded::{COUNTERS, JobFigures, Recording};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A name, the goal, and the value.
-type Figure = (&'static str, f64, fn(&JobFigures) -> f64);
-
-/// The figures that are compared, with the deviation that is the goal, in percent.
-const FIGURES: [Figure; 8] = [
-    ("makespan ms", 10.0, |it| it.makespan_ns as f64 / 1e6),
-    ("FISH", 20.0, |it| it.fishes as f64),
-    ("forwards", 20.0, |it| it.forwards as f64),
-    ("SCHEDULE", 20.0, |it| it.schedules as f64),
-    ("steals", 20.0, |it| it.steals as f64),
-    ("NOWORK", 20.0, |it| it.no_works as f64),
-    ("NOTIFY", 20.0, |it| it.notifies as f64),
-    ("ACK", 20.0, |it| it.acks as f64),
-];
+/// The deviation of the makespan that is the goal, and that of the counters, in percent.
+const GOALS: [f64; 2] = [10.0, 20.0];
 
 /// Recorded jobs, to be simulated and compared.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Validate {
+pub(super) struct Validate {
     /// What examples wrote with --record; several recordings of the same job are taken together
     #[arg(required = true, value_name = "RECORDING")]
     recordings: Vec<PathBuf>,
-
     /// What `ultramarine topo --json` printed in jobs of some numbers of PEs; for a recording of
     /// another number, that of the next smaller one is taken
     #[arg(long, required = true, value_name = "FILE")]
     measured: Vec<PathBuf>,
-
     /// How often each recording is simulated
-    #[arg(long, default_value_t = 5, value_parser = whole_number::<u64>(1..=10_000))]
+    #[arg(long, default_value_t = 5, value_parser = whole(1..=10_000))]
     runs: u64,
-
     /// The seed of the first simulated run; each further one has the next seed
-    #[arg(long, default_value_t = 1, value_parser = whole_number::<u64>(0..=u64::MAX))]
+    #[arg(long, default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     seed: u64,
-
     /// Print one JSON object a line instead of the table
     #[arg(long)]
     json: bool,
 }
 
-/// Why nothing can be compared.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ValidateError {
-    /// A file cannot be read.
-    #[error("cannot read {}: {cause}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        cause: io::Error,
-    },
-
-    /// A recording cannot be used.
-    #[error("{}: {cause}", path.display())]
-    Recording {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        cause: RecordingError,
-    },
-
-    /// A measured network cannot be used.
-    #[error("{}: {cause}", path.display())]
-    Network {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        cause: MeasuredError,
-    },
-
-    /// There is a recording of this number of PEs, but no network measured with as many or fewer.
-    #[error(
-        "there is a recording of {pes} PEs, but the networks are of {known}: give also what \
-         `mpiexec -n {pes} ultramarine topo --json` prints, by --measured FILE"
-    )]
-    NoNetwork {
-        /// The number of PEs.
-        pes: u32,
-        /// The numbers of those that were measured.
-        known: String,
-    },
-
-    /// A recorded job cannot be simulated.
-    #[error(transparent)]
-    Replay(#[from] ReplayError),
-}
-
 /// A figure of a job: real and simulated.
-struct Row {
+struct Comparison {
     job: String,
     pes: u32,
     is_supervised: bool,
     figure: &'static str,
     goal: f64,
-    /// By size.
-    real: Vec<f64>,
-    simulated: Vec<f64>,
+    /// The least, the median and the most.
+    real: [f64; 3],
+    simulated: [f64; 3],
 }
 
 /// What is told apart: program, skeleton, whether supervised, PEs, threads, tasks.
@@ -128,50 +63,44 @@ type Key = (u32, String, String, bool, u32, u64);
 
 impl Validate {
     /// Simulates the recorded jobs, and writes what came of both.
-    ///
-    /// # Errors
-    /// If a file cannot be used, a simulated job goes wrong, or the output cannot be written. (That
-    /// the figures deviate is no error.)
-    pub fn show(&self, out: &mut dyn io::Write) -> Result<(), ExperimentError> {
+    pub(super) fn show(&self, out: &mut dyn io::Write) -> Result<(), ExperimentError> {
         let seeds = seeds(self.seed, self.runs)?;
         let networks = self.networks()?;
         let mut jobs: BTreeMap<Key, Vec<Arc<Recording>>> = BTreeMap::new();
         for path in &self.recordings {
-            let wrong = |cause| ValidateError::Recording { path: path.clone(), cause };
-            let recording = Recording::read(&read(path)?).map_err(wrong)?;
+            let recording = Recording::read(&read_text(path)?)
+                .map_err(|it| ExperimentError::content(path, it))?;
             jobs.entry(key(&recording)).or_default().push(Arc::new(recording));
         }
-        let table = Table::new(columns());
-        let mut all: Vec<Row> = Vec::new();
+        let mut all: Vec<Comparison> = Vec::new();
         for recordings in jobs.values() {
-            let rows = compare(recordings, &networks, &seeds)?;
-            for row in rows {
-                write_row(&table, &row, (all.is_empty(), self.json), out)?;
-                all.push(row);
+            for figure in compare(recordings, &networks, &seeds)? {
+                figure.row().write((all.is_empty(), self.json), out)?;
+                all.push(figure);
             }
         }
         if !self.json {
-            let count = |is: fn(&Row) -> bool| all.iter().filter(|row| is(row)).count();
+            let count = |is: fn(&Comparison) -> bool| all.iter().filter(|it| is(it)).count();
             writeln!(
                 out,
                 "\n{} of {} figures within their goal, {} in the range of the real runs, {} in \
                  neither; of {} the real runs differ by more than the goal",
-                count(Row::is_met),
+                count(Comparison::is_met),
                 all.len(),
-                count(Row::is_in_range),
-                count(|row| !row.is_met() && !row.is_in_range()),
-                count(|row| row.real_spread().is_none_or(|spread| spread > row.goal)),
+                count(Comparison::is_in_range),
+                count(|it| !it.is_met() && !it.is_in_range()),
+                count(|it| it.real_spread().is_none_or(|spread| spread > it.goal)),
             )?;
         }
         Ok(())
     }
 
     /// The measured networks, by the number of PEs in whose job they were measured.
-    fn networks(&self) -> Result<BTreeMap<u32, Network>, ValidateError> {
+    fn networks(&self) -> Result<BTreeMap<u32, Network>, ExperimentError> {
         let network = |path: &PathBuf| {
-            let json = read(path)?;
-            let wrong = |cause| ValidateError::Network { path: path.clone(), cause };
-            let network = Network::measured(&json).map_err(wrong)?;
+            let json = read_text(path)?;
+            let network =
+                Network::measured(&json).map_err(|it| ExperimentError::content(path, it))?;
             let pes = serde_json::from_str::<serde_json::Value>(&json).ok();
             let pes = pes.as_ref().and_then(|line| line.get("pes")?.as_array().map(Vec::len));
             Ok((pes.unwrap_or(0) as u32, network))
@@ -185,57 +114,54 @@ fn compare(
     recordings: &[Arc<Recording>],
     networks: &BTreeMap<u32, Network>,
     seeds: &Range<u64>,
-) -> Result<Vec<Row>, ValidateError> {
+) -> Result<Vec<Comparison>, ExperimentError> {
     let first = &recordings[0];
     let network = networks.range(..=first.pes).next_back().map(|(_, network)| network);
     let network = network.ok_or_else(|| {
         let known: Vec<String> = networks.keys().map(ToString::to_string).collect();
-        ValidateError::NoNetwork { pes: first.pes, known: known.join(", ") }
+        let (pes, known) = (first.pes, known.join(", "));
+        ExperimentError::Refused(format!(
+            "there is a recording of {pes} PEs, but the networks are of {known}: give also what \
+             `mpiexec -n {pes} ultramarine topo --json` prints, by --measured FILE"
+        ))
     })?;
     let runs = recordings.iter().flat_map(|recording| seeds.clone().map(move |s| (recording, s)));
-    let simulated: Result<Vec<JobFigures>, ReplayError> =
-        runs.map(|(recording, seed)| replay(recording, network, seed)).collect();
-    let simulated = simulated?;
-    let rows = FIGURES.iter().map(|(figure, goal, of)| Row {
-        job: format!("{} {}", first.program, first.skeleton),
+    let simulated = runs.map(|(recording, seed)| replay(recording, network, seed));
+    let simulated = simulated.collect::<Result<Vec<JobFigures>, ExperimentError>>()?;
+    let compared = |figure, goal, of: &dyn Fn(&JobFigures) -> f64| Comparison {
+        job: format!("{} {}", first.program, first.name),
         pes: first.pes,
         is_supervised: first.is_supervised,
         figure,
-        goal: *goal,
-        real: sorted(recordings.iter().map(|recording| of(&recording.figures))),
-        simulated: sorted(simulated.iter().map(of)),
-    });
-    Ok(rows.filter(|row| median(&row.real) + median(&row.simulated) > 0.0).collect())
+        goal,
+        real: spread(recordings.iter().map(|recording| of(&recording.figures))),
+        simulated: spread(simulated.iter().map(of)),
+    };
+    let makespan = compared("makespan ms", GOALS[0], &|it| it.makespan_ns as f64 / 1e6);
+    let counters = COUNTERS.iter().enumerate();
+    let counters =
+        counters.map(|(at, it)| compared(it.0, GOALS[1], &move |it| it.counts[at] as f64));
+    let all = std::iter::once(makespan).chain(counters);
+    Ok(all.filter(|it| it.real[1] + it.simulated[1] > 0.0).collect())
 }
 
 fn key(it: &Recording) -> Key {
-    (it.pes, it.program.clone(), it.skeleton.clone(), it.is_supervised, it.threads, it.tasks())
+    (it.pes, it.program.clone(), it.name.clone(), it.is_supervised, it.threads, it.tasks())
 }
 
-fn read(path: &Path) -> Result<String, ValidateError> {
-    let unreadable = |cause| ValidateError::Unreadable { path: path.to_owned(), cause };
-    read_text(path).map_err(unreadable)
-}
-
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+/// The least of these values, of which there is one at least, their median, and the greatest.
+fn spread(values: impl Iterator<Item = f64>) -> [f64; 3] {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
-    values
+    let (last, middle) = (values.len() - 1, values.len() / 2);
+    // Of an even number: between the two in the middle.
+    [values[0], f64::midpoint(values[last - middle], values[middle]), values[last]]
 }
 
-/// Of sorted values, of which there is one at least.
-fn median(values: &[f64]) -> f64 {
-    let middle = values.len() / 2;
-    match values.len() % 2 {
-        0 => f64::midpoint(values[middle - 1], values[middle]),
-        _ => values[middle],
-    }
-}
-
-impl Row {
+impl Comparison {
     /// How much more the simulated median is, in percent; `None` if the real one is 0.
     fn deviation(&self) -> Option<f64> {
-        let (real, simulated) = (median(&self.real), median(&self.simulated));
+        let ([_, real, _], [_, simulated, _]) = (self.real, self.simulated);
         (real > 0.0).then(|| 100.0 * (simulated / real - 1.0))
     }
 
@@ -246,14 +172,13 @@ impl Row {
     /// How much the real runs differ among themselves, in percent of their median; `None` if that
     /// is 0.
     fn real_spread(&self) -> Option<f64> {
-        let (least, most) = (self.real[0], self.real[self.real.len() - 1]);
-        let middle = median(&self.real);
-        (middle > 0.0).then(|| 100.0 * (most - least) / middle)
+        let [least, median, most] = self.real;
+        (median > 0.0).then(|| 100.0 * (most - least) / median)
     }
 
     /// Whether the simulated median is within the range of the real runs.
     fn is_in_range(&self) -> bool {
-        (self.real[0]..=self.real[self.real.len() - 1]).contains(&median(&self.simulated))
+        (self.real[0]..=self.real[2]).contains(&self.simulated[1])
     }
 
     fn verdict(&self) -> &'static str {
@@ -263,43 +188,31 @@ impl Row {
             (false, false) => "MISSED",
         }
     }
+
+    fn row(&self) -> Row {
+        let digits = usize::from(self.goal < GOALS[1]);
+        Row::default()
+            .text("job", "job", &self.job)
+            .wide(JOB_WIDTH)
+            .count("PEs", "pes", self.pes)
+            .text("supervised", "supervised", if self.is_supervised { "yes" } else { "no" })
+            .text("figure", "figure", self.figure)
+            .wide(11)
+            .real("real", "real", self.real[1], digits)
+            .real("least", "real_least", self.real[0], digits)
+            .real("most", "real_most", self.real[2], digits)
+            .real("spread %", "real_spread_percent", self.real_spread(), 0)
+            .real("simulated", "simulated", self.simulated[1], digits)
+            .real("least", "simulated_least", self.simulated[0], digits)
+            .real("most", "simulated_most", self.simulated[2], digits)
+            .real("deviation %", "deviation_percent", self.deviation(), 1)
+            .real("goal %", "goal_percent", self.goal, 0)
+            .text("verdict", "verdict", self.verdict())
+    }
 }
 
 /// The characters of the longest name of a job, `sum_euler par-map-2level-relaxed`.
 const JOB_WIDTH: usize = 32;
-
-fn columns() -> Vec<Column<Row>> {
-    let digits = |row: &Row| usize::from(row.goal < 20.0);
-    let number = move |of: fn(&Row) -> f64| move |row: &Row| Cell::Real(of(row), digits(row));
-    let text = |text: &str| Cell::Text(text.to_owned());
-    vec![
-        Column::new("job", "", "job", move |row: &Row| text(&row.job)).wide(JOB_WIDTH),
-        Column::new("PEs", "", "pes", |row: &Row| Cell::Count(row.pes.into())),
-        Column::new("supervised", "", "supervised", move |row: &Row| {
-            text(if row.is_supervised { "yes" } else { "no" })
-        }),
-        Column::new("figure", "", "figure", move |row: &Row| text(row.figure)).wide(11),
-        Column::new("real", "", "real", number(|row: &Row| median(&row.real))),
-        Column::new("least", "", "real_least", number(|row: &Row| row.real[0])),
-        Column::new("most", "", "real_most", number(|row: &Row| row.real[row.real.len() - 1])),
-        Column::new("spread", "%", "real_spread_percent", |row: &Row| {
-            Cell::real(row.real_spread(), 0)
-        }),
-        Column::new("simulated", "", "simulated", number(|row: &Row| median(&row.simulated))),
-        Column::new("least", "", "simulated_least", number(|row: &Row| row.simulated[0])),
-        Column::new(
-            "most",
-            "",
-            "simulated_most",
-            number(|row: &Row| row.simulated[row.simulated.len() - 1]),
-        ),
-        Column::new("deviation", "%", "deviation_percent", |row: &Row| {
-            Cell::real(row.deviation(), 1)
-        }),
-        Column::new("goal", "%", "goal_percent", |row: &Row| Cell::Real(row.goal, 0)),
-        Column::new("verdict", "", "verdict", move |row: &Row| text(row.verdict())),
-    ]
-}
 
 #[cfg(test)]
 mod tests {
@@ -369,14 +282,14 @@ mod tests {
 
     #[test]
     fn medians_and_spreads_decide() {
-        let row = |real: &[f64], simulated: &[f64]| Row {
+        let row = |real: &[f64], simulated: &[f64]| Comparison {
             job: String::new(),
             pes: 2,
             is_supervised: false,
             figure: "FISH",
             goal: 20.0,
-            real: real.to_vec(),
-            simulated: simulated.to_vec(),
+            real: spread(real.iter().copied()),
+            simulated: spread(simulated.iter().copied()),
         };
         assert_eq!(row(&[8.0, 10.0, 30.0], &[1.0, 29.0]).verdict(), "missed, in range");
         assert_eq!(row(&[8.0, 10.0, 30.0], &[1.0, 12.0]).verdict(), "MISSED");

@@ -2,19 +2,11 @@
 //! run follows from its seed, so any run can be repeated. Every run must end with the right result.
 //! (A job that is not restartable may end with the death of its root.)
 //!
-//! Frames are late, sometimes by a lot, but stay in order between two PEs. In some runs frames are
-//! lost, also between living PEs, and the port sends them again; what a PE has sent before its
-//! death arrives in part. Some tasks and values have arrays, which other messages overtake. After a
-//! death the PEs go over to another lane, each when it hears of it. PEs die with their hosts or
-//! without; in some runs a whole host dies, or a whole rack. PEs are stopped for a while, or
-//! slandered (lost by another PE for no reason). Paths between them are cut in one direction or
-//! both, and racks are parted from all others, for a while or for ever; in half of the runs a cut
-//! answers, as a firewall that rejects. In one run of three processes have no guards, so that a
-//! death is silent where no other process of its host lives. For a while everything is overloaded.
-//! At most one living PE is expelled for each broken path and each slander. A partition costs at
-//! most the side without the root; one that ends may cost PEs of both sides, but no more of them
-//! than that side has. No PE leaves a root that it reaches. All PEs hear of the same deaths in the
-//! same order. In the end no process is left.
+//! What happens in these jobs is told in `simulator/README.md` (Random jobs). What must hold: at
+//! most one living PE is expelled for each broken path and each slander. A partition costs at most
+//! the side without the root; one that ends may cost PEs of both sides, but no more of them than
+//! that side has. No PE leaves a root that it reaches. All PEs hear of the same deaths in the same
+//! order. In the end no process is left.
 //!
 //! One job in three is restartable: it goes on when its root dies, and begins anew on the PE that
 //! takes its place. There any PE may die: several roots in turn, with their hosts and racks or
@@ -31,12 +23,6 @@
 //! - without a partition, and with such a majority, no more than one living PE has to leave early
 //!   for each broken path and each slander;
 //! - the deaths that a PE knows from its judge are a beginning of those that the judge knows.
-//!
-//! Most jobs have 3 to 30 PEs, one in 250 up to 1,000.
-//!
-//! Supervised tasks spawn supervised tasks and wait for them;
-//! some of these are placed. A lost task that is not supervised is spawned again by its parent.
-//! Poison tasks kill the PE that runs them, and must be given up without harm to others.
 
 mod layout;
 mod scenario;

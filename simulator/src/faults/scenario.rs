@@ -6,7 +6,7 @@ use crate::fault::InjectedFault;
 use crate::job::{Detection, SimulatedJob};
 use crate::pe::workers::PeSpeed;
 use crate::traffic::{RandomTraffic, Traffic};
-use crate::workload::random_tree::{Program, RandomTree, TaskKind, TaskSpec, radii};
+use crate::workload::random_tree::{Program, RandomTree, TaskSpec, radii};
 use crate::workload::{SpawnMode, SpawnPlace};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -97,7 +97,7 @@ pub(super) fn job(seed: u64, outlives_root: bool) -> SimulatedJob {
     let kills = poisons * (u64::from(max_replicas) + 1);
     if poisons > 0 && kills + losses + slanders + 2 <= u64::from(pes) {
         for _ in 0..poisons {
-            let spec = TaskSpec { kind: TaskKind::Poison, depth: 0, seed: dice.next() };
+            let spec = TaskSpec { is_poison: true, depth: 0, seed: dice.next() };
             let place = SpawnPlace::At(Pe::new(1 + dice.next() as u32 % (pes - 1)));
             main.push((spec, SpawnMode { is_supervised: true, place }));
         }
@@ -136,7 +136,7 @@ pub(super) fn job(seed: u64, outlives_root: bool) -> SimulatedJob {
     let frame_bytes_max = [frame_bytes_max(128..=4096), frame_bytes_max(128..=65536)];
     let has_fallback = !dice.one_in(4);
     let lost_one_in = dice.one_in(4).then(|| dice.skewed(20..=2000));
-    let speed = PeSpeed { threads, slowness: 1.0, task_ns: 0, spawn_ns: 0 };
+    let speed = PeSpeed { threads, slowness: 1.0, task_ns: 0 };
     SimulatedJob {
         seed,
         speeds: vec![speed; pes as usize],
@@ -240,6 +240,11 @@ struct FaultPlan {
     dead_after: Duration,
 }
 
+/// One in four dies with its host.
+fn death(pe: Pe, dice: &mut Dice) -> InjectedFault {
+    if dice.one_in(4) { InjectedFault::SilentDeath(pe) } else { InjectedFault::Death(pe) }
+}
+
 fn injected_faults(plan: &FaultPlan, dice: &mut Dice) -> Vec<(u64, InjectedFault)> {
     let FaultPlan { pes, deaths, slanders, root_dies, first_mortal, span, dead_after, .. } = *plan;
     let mut mortals: Vec<u32> = (first_mortal..pes).collect();
@@ -251,13 +256,7 @@ fn injected_faults(plan: &FaultPlan, dice: &mut Dice) -> Vec<(u64, InjectedFault
             at = dice.within(0..=2 * span);
         }
         let victim = Pe::new(mortals.swap_remove(dice.next() as usize % mortals.len()));
-        let is_silent = dice.one_in(4);
-        let death = if is_silent {
-            InjectedFault::SilentDeath(victim)
-        } else {
-            InjectedFault::Death(victim)
-        };
-        injected_faults.push((at, death));
+        injected_faults.push((at, death(victim, dice)));
     }
     let mut anyone = || Pe::new(first_mortal + dice.next() as u32 % (pes - first_mortal));
     let slandered: Vec<_> = (0..slanders).map(|_| (anyone(), anyone())).collect();
@@ -300,9 +299,7 @@ fn root_deaths(roots: u32, span: u64, dice: &mut Dice) -> Vec<(u64, InjectedFaul
     let mut deaths = Vec::new();
     for root in (0..roots).map(Pe::new) {
         at = if dice.one_in(4) { dice.within(0..=at) } else { at + dice.within(0..=span) };
-        let is_silent = dice.one_in(4);
-        let death = if is_silent { InjectedFault::SilentDeath } else { InjectedFault::Death };
-        deaths.push((at, death(root)));
+        deaths.push((at, death(root, dice)));
     }
     deaths
 }

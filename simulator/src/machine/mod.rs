@@ -35,8 +35,8 @@ pub use variation::{Slow, Unequal, Variation};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use tier::Tiers;
-use ultramarine_topology::{Distance, Label, LevelKind, Pe, Place, Topology, file};
+use tier::tiers;
+use ultramarine_topology::{Label, LevelKind, Pe, Place, Topology, file};
 use variation::NOMINAL;
 
 /// The most PEs of a machine: 2^22.
@@ -67,14 +67,8 @@ pub struct Machine {
     workers: Box<[u32]>,
     /// By PE: how long it takes for what takes a nominal one 1000.
     slowness: Box<[u32]>,
-    tiers: Tiers,
-}
-
-/// A PE before the hierarchy gives it its number.
-struct Planned {
-    /// An index into the places.
-    host: u32,
-    workers: u32,
+    /// By exponent of the distance.
+    tiers: Vec<Tier>,
 }
 
 impl Machine {
@@ -92,6 +86,14 @@ impl Machine {
         });
         let hosts: Vec<Place> = hosts.collect();
         Self::build(&hosts, shape.pes() as usize, shape.host_pes, shape.workers, variation)
+    }
+
+    /// The machine of the [`Shape`] that is written like this, without variation.
+    ///
+    /// # Errors
+    /// If there is no such shape.
+    pub fn of_shape(text: &str) -> Result<Machine, MachineError> {
+        Self::new(&text.parse()?, &Variation::default())
     }
 
     /// A machine with this number of cores, for experiments on 32, 64 … 131,072 cores: hosts of
@@ -118,7 +120,7 @@ impl Machine {
     ) -> Result<Machine, MachineError> {
         check_workers(workers)?;
         if cores == 0 || !cores.is_multiple_of(workers.into()) {
-            return Err(MachineError::Cores { cores, workers });
+            return Err(MachineError::Cores(cores, workers));
         }
         let pes = cores / u64::from(workers);
         check_pes(pes, || format!("{cores} cores"))?;
@@ -162,24 +164,20 @@ impl Machine {
         workers: u32,
         variation: &Variation,
     ) -> Result<Machine, MachineError> {
-        let plan = |rank: usize| {
-            let host = rank / per_host as usize;
-            let unequal = variation.unequal.as_ref().map(|unequal| unequal.workers(host));
-            Planned { host: host as u32, workers: unequal.unwrap_or(workers) }
-        };
-        let planned: Vec<Planned> = (0..pes).map(plan).collect();
-        let places: Vec<&Place> = planned.iter().map(|pe| &hosts[pe.host as usize]).collect();
-        let powers: Vec<u64> = planned.iter().map(|pe| pe.workers.into()).collect();
+        let host_of: Vec<u32> = (0..pes).map(|rank| (rank / per_host as usize) as u32).collect();
+        let unequal = |host: &u32| variation.unequal.as_ref().map(|it| it.workers(*host as usize));
+        let workers: Vec<u32> =
+            host_of.iter().map(|host| unequal(host).unwrap_or(workers)).collect();
+        let places: Vec<&Place> = host_of.iter().map(|host| &hosts[*host as usize]).collect();
+        let powers: Vec<u64> = workers.iter().map(|workers| (*workers).into()).collect();
         let topology = Topology::new(&places, &powers)?;
-
-        let host_of: Vec<u32> = planned.iter().map(|pe| pe.host).collect();
         let slowness = variation.slowness(&host_of);
         // PEs are numbered in the order of the hierarchy, which may not be that of the plan.
         let rank_of = |pe| topology.rank_of(Pe::new(pe)) as usize;
         Ok(Machine {
-            workers: (0..topology.pes()).map(|pe| planned[rank_of(pe)].workers).collect(),
+            workers: (0..topology.pes()).map(|pe| workers[rank_of(pe)]).collect(),
             slowness: (0..topology.pes()).map(|pe| slowness[rank_of(pe)]).collect(),
-            tiers: Tiers::of(&topology),
+            tiers: tiers(&topology),
             topology: Arc::new(topology),
         })
     }
@@ -213,15 +211,23 @@ impl Machine {
         f64::from(self.slowness[pe.index()]) / f64::from(NOMINAL)
     }
 
-    /// What two PEs share; `None` if they are the same.
-    pub fn tier(&self, p: Pe, q: Pe) -> Option<Tier> {
-        self.tier_at(self.topology.distance(p, q))
+    /// The first PE and the last of each host, or of each rack if the innermost level is that of
+    /// switches. (Their PEs have consecutive numbers.)
+    pub(crate) fn blocks(&self, innermost: LevelKind) -> Vec<(Pe, Pe)> {
+        let labels = |pe: u32| {
+            let all = self.topology.place(Pe::new(pe)).labels().iter();
+            all.filter(|label| label.kind <= innermost)
+        };
+        let mut firsts = vec![0];
+        firsts.extend((1..self.pes()).filter(|pe| !labels(*pe).eq(labels(pe - 1))));
+        let ends = firsts.iter().skip(1).copied().chain([self.pes()]);
+        firsts.iter().zip(ends).map(|(first, end)| (Pe::new(*first), Pe::new(end - 1))).collect()
     }
 
-    /// What PEs at this distance share; `None` for a distance of 0, and for one that the machine
-    /// does not have. Costs one look into a table of a few bytes.
-    pub fn tier_at(&self, distance: Distance) -> Option<Tier> {
-        self.tiers.at(distance)
+    /// What two PEs share; `None` if they are the same.
+    pub fn tier(&self, p: Pe, q: Pe) -> Option<Tier> {
+        let exponent = self.topology.distance(p, q).exponent()?;
+        self.tiers.get(usize::from(exponent)).copied()
     }
 }
 
@@ -229,12 +235,12 @@ fn check_workers(workers: u32) -> Result<(), MachineError> {
     if (1..=WORKERS_MAX).contains(&workers) {
         return Ok(());
     }
-    Err(MachineError::Workers { workers: workers.into() })
+    Err(MachineError::Workers(workers.into()))
 }
 
 fn check_pes(pes: u64, text: impl FnOnce() -> String) -> Result<(), MachineError> {
     if pes > u64::from(PES_MAX) {
-        return Err(MachineError::TooManyPes { text: text(), pes: pes.into() });
+        return Err(MachineError::TooManyPes(text(), pes.into()));
     }
     Ok(())
 }
@@ -242,29 +248,13 @@ fn check_pes(pes: u64, text: impl FnOnce() -> String) -> Result<(), MachineError
 impl fmt::Display for Machine {
     /// Its size in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (mut hosts, mut racks) = (0, 0);
-        let mut last: Option<&Place> = None;
-        // PEs of one host, and hosts of one rack, have consecutive numbers.
-        for place in (0..self.pes()).map(|pe| self.topology.place(Pe::new(pe))) {
-            if last != Some(place) {
-                hosts += 1;
-                let above =
-                    |place: &Place| place.labels().split_last().map(|(_, above)| above.to_vec());
-                racks += usize::from(last.map(above) != Some(above(place)));
-                last = Some(place);
-            }
-        }
         let count = |number: usize, thing| {
             format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
         };
-        write!(
-            f,
-            "{} cores: {} on {} in {}",
-            self.cores(),
-            count(self.pes() as usize, "PE"),
-            count(hosts, "host"),
-            count(racks, "rack")
-        )
+        let pes = count(self.pes() as usize, "PE");
+        let hosts = count(self.blocks(LevelKind::Host).len(), "host");
+        let racks = count(self.blocks(LevelKind::Switch).len(), "rack");
+        write!(f, "{} cores: {pes} on {hosts} in {racks}", self.cores())
     }
 }
 

@@ -1,7 +1,6 @@
 //! The description of a machine: how many of each level there are.
 
 use super::{MachineError, PES_MAX, WORKERS_MAX};
-use std::fmt;
 use std::str::FromStr;
 
 /// How a machine is built: `[GROUPSx]RACKSxHOSTSxPESxWORKERS`.
@@ -23,7 +22,7 @@ use std::str::FromStr;
 /// ```
 /// use ultramarine_simulator::machine::Shape;
 /// let shape: Shape = "64x32x4x16".parse()?;
-/// assert_eq!((shape.hosts(), shape.pes(), shape.cores()), (2_048, 8_192, 131_072));
+/// assert_eq!((shape.hosts(), shape.pes()), (2_048, 8_192));
 /// let error = "64x0x4x16".parse::<Shape>().unwrap_err().to_string();
 /// assert_eq!(error, "the machine `64x0x4x16` has a level of 0; each number is at least 1");
 /// # Ok::<(), ultramarine_simulator::machine::MachineError>(())
@@ -52,11 +51,6 @@ impl Shape {
     pub fn pes(&self) -> u32 {
         self.hosts() * self.host_pes
     }
-
-    /// The number of worker threads of all PEs.
-    pub fn cores(&self) -> u64 {
-        u64::from(self.pes()) * u64::from(self.workers)
-    }
 }
 
 impl FromStr for Shape {
@@ -64,20 +58,17 @@ impl FromStr for Shape {
 
     fn from_str(text: &str) -> Result<Self, MachineError> {
         let owned = || text.to_owned();
-        let parts: Vec<&str> = text.split('x').map(str::trim).collect();
-        let mut numbers = Vec::new();
-        for part in &parts {
-            let number = part.parse::<u32>().map_err(|_| MachineError::NotANumber {
-                text: owned(),
-                part: (*part).to_owned(),
-            })?;
-            numbers.push(number);
-        }
+        let number = |part: &str| {
+            part.trim()
+                .parse()
+                .map_err(|_| MachineError::NotANumber(owned(), part.trim().to_owned()))
+        };
+        let numbers = text.split('x').map(number).collect::<Result<Vec<u32>, _>>()?;
         if numbers.len() > 5 {
-            return Err(MachineError::TooManyNumbers { text: owned(), count: numbers.len() });
+            return Err(MachineError::TooManyNumbers(owned(), numbers.len()));
         }
         if numbers.contains(&0) {
-            return Err(MachineError::Zero { text: owned() });
+            return Err(MachineError::Zero(owned()));
         }
         let mut levels = [1; 5];
         levels[5 - numbers.len()..].copy_from_slice(&numbers);
@@ -85,22 +76,12 @@ impl FromStr for Shape {
         // Four factors of 32 bits fit.
         let pes: u128 = levels[..4].iter().map(|number| u128::from(*number)).product();
         if pes > u128::from(PES_MAX) {
-            return Err(MachineError::TooManyPes { text: owned(), pes });
+            return Err(MachineError::TooManyPes(owned(), pes));
         }
         if workers > WORKERS_MAX {
-            return Err(MachineError::Workers { workers: workers.into() });
+            return Err(MachineError::Workers(workers.into()));
         }
         Ok(Shape { groups, racks, hosts, host_pes, workers })
-    }
-}
-
-impl fmt::Display for Shape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shape { groups, racks, hosts, host_pes, workers } = self;
-        if *groups > 1 {
-            write!(f, "{groups}x")?;
-        }
-        write!(f, "{racks}x{hosts}x{host_pes}x{workers}")
     }
 }
 
@@ -116,13 +97,13 @@ mod tests {
     fn numbers_are_read_from_the_right() {
         let sizes = |text: &str| {
             let shape: Shape = text.parse().expect(text);
-            (shape.hosts(), shape.pes(), shape.cores(), shape.to_string())
+            (shape.hosts(), shape.pes(), shape.workers)
         };
-        assert_eq!(sizes("16"), (1, 1, 16, "1x1x1x16".to_owned()));
-        assert_eq!(sizes("4x16"), (1, 4, 64, "1x1x4x16".to_owned()));
-        assert_eq!(sizes("32x4x16"), (32, 128, 2_048, "1x32x4x16".to_owned()));
-        assert_eq!(sizes("64x32x4x16"), (2_048, 8_192, 131_072, "64x32x4x16".to_owned()));
-        assert_eq!(sizes("8x8x32x4x16"), (2_048, 8_192, 131_072, "8x8x32x4x16".to_owned()));
+        assert_eq!(sizes("16"), (1, 1, 16));
+        assert_eq!(sizes("4x16"), (1, 4, 16));
+        assert_eq!(sizes("32x4x16"), (32, 128, 16));
+        assert_eq!(sizes("64x32x4x16"), (2_048, 8_192, 16));
+        assert_eq!(sizes("8x8x32x4x16"), (2_048, 8_192, 16));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::*;
 
 fn machine(shape: &str) -> Machine {
-    Machine::new(&shape.parse().expect(shape), &Variation::default()).expect(shape)
+    Machine::of_shape(shape).expect(shape)
 }
 
 #[test]
@@ -26,11 +26,11 @@ fn a_shape_becomes_a_hierarchy() {
 fn levels_that_exist_once_add_no_distance() {
     let host = machine("4x16");
     assert_eq!(host.topology().radii().len(), 2);
-    assert_eq!(host.tier_at(Distance::ONE), Some(Tier::Host));
+    assert_eq!(host.tier(Pe::ROOT, Pe::new(3)), Some(Tier::Host));
     let one = machine("16");
-    assert_eq!((one.pes(), one.tier_at(Distance::ONE)), (1, None));
+    assert_eq!((one.pes(), one.tier(Pe::ROOT, Pe::ROOT)), (1, None));
     let hosts = machine("8x1x16");
-    assert_eq!(hosts.tier_at(Distance::ONE), Some(Tier::Rack));
+    assert_eq!(hosts.tier(Pe::ROOT, Pe::new(7)), Some(Tier::Rack));
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! How near two PEs are, as a network sees it: what they share decides which way a message takes.
 
-use std::fmt;
 use ultramarine_topology::{Distance, LevelKind, Pe, Topology};
 
 /// The innermost thing that two PEs share; nearest first.
@@ -40,42 +39,17 @@ impl Tier {
     }
 }
 
-impl fmt::Display for Tier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Tier::Package => "package",
-            Tier::Host => "host",
-            Tier::Rack => "rack",
-            Tier::Machine => "machine",
-        })
-    }
-}
-
-/// The distances of a job, by what PEs that far apart share.
+/// What PEs share that are 1, 1/2, 1/4 … apart: the distances of a job have no gaps.
 ///
 /// In a job of one shape a distance means one tier. Where it does not, as in a topology file with
 /// racks here and none there, the first pair of PEs at the distance decides.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Tiers {
-    /// By exponent of the distance.
-    tiers: Vec<Tier>,
-}
-
-impl Tiers {
-    pub(super) fn of(topology: &Topology) -> Self {
-        let positive = topology.radii().iter().rev().filter(|radius| **radius > Distance::ZERO);
-        let tier = |radius: &Distance| {
-            let pair = first_pair(topology, *radius);
-            pair.map_or(Tier::Machine, |(p, q)| Tier::between(topology, p, q))
-        };
-        // The distances of a job are 1, 1/2, 1/4 … without gaps.
-        Tiers { tiers: positive.map(tier).collect() }
-    }
-
-    /// `None` for a distance of 0, and for one that the job does not have.
-    pub(super) fn at(&self, distance: Distance) -> Option<Tier> {
-        self.tiers.get(usize::from(distance.exponent()?)).copied()
-    }
+pub(super) fn tiers(topology: &Topology) -> Vec<Tier> {
+    let positive = topology.radii().iter().rev().filter(|radius| **radius > Distance::ZERO);
+    let tier = |radius: &Distance| {
+        let pair = first_pair(topology, *radius);
+        pair.map_or(Tier::Machine, |(p, q)| Tier::between(topology, p, q))
+    };
+    positive.map(tier).collect()
 }
 
 /// The first two PEs that are exactly this far apart.
@@ -119,20 +93,18 @@ mod tests {
         let to = |q| Tier::between(&job, Pe::ROOT, Pe::new(q));
         let expected = [Tier::Package, Tier::Host, Tier::Rack, Tier::Machine, Tier::Machine];
         assert_eq!([1, 2, 3, 4, 5].map(to), expected);
-        let tiers = Tiers::of(&job);
-        let at = |q| tiers.at(job.distance(Pe::ROOT, Pe::new(q)));
-        assert_eq!([1, 2, 3, 4, 5].map(at), expected.map(Some));
-        assert_eq!(at(0), None, "a PE sends itself nothing");
+        assert_eq!(
+            tiers(&job),
+            [Tier::Machine, Tier::Machine, Tier::Rack, Tier::Host, Tier::Package]
+        );
     }
 
     #[test]
     fn hosts_without_racks_and_pes_without_places() {
         let hosts = job(&[&[(Host, "a")], &[(Host, "a")], &[(Host, "b")]]);
-        let tiers = Tiers::of(&hosts);
-        assert_eq!(tiers.at(Distance::ONE.half()), Some(Tier::Host));
-        assert_eq!(tiers.at(Distance::ONE), Some(Tier::Machine));
-        assert_eq!(Tiers::of(&Topology::flat(1)).at(Distance::ONE), None);
-        assert_eq!(Tiers::of(&Topology::flat(2)).at(Distance::ONE), Some(Tier::Machine));
+        assert_eq!(tiers(&hosts), [Tier::Machine, Tier::Host]);
+        assert_eq!(tiers(&Topology::flat(1)), []);
+        assert_eq!(tiers(&Topology::flat(2)), [Tier::Machine]);
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! What makes the hosts of a machine differ: some compute slowly, some have fewer cores.
 
 use super::{MachineError, WORKERS_MAX};
-use rand_core::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use crate::dice::Dice;
 use std::str::FromStr;
 
 /// How the parts of a machine differ. The default: they do not.
@@ -38,14 +37,11 @@ impl FromStr for Slow {
         let numbers = text.split_once(':').and_then(|(fraction, factor)| {
             Some((fraction.trim().parse().ok()?, factor.trim().parse().ok()?))
         });
-        match numbers {
-            Some((fraction, factor))
-                if fraction > 0.0 && fraction <= 1.0 && (1.0..=1000.0).contains(&factor) =>
-            {
-                Ok(Slow { fraction, factor })
-            }
-            _ => Err(MachineError::Slow { text: text.to_owned() }),
-        }
+        let is_slow = |(fraction, factor): &(f64, f64)| {
+            *fraction > 0.0 && *fraction <= 1.0 && (1.0..=1000.0).contains(factor)
+        };
+        let slow = numbers.filter(is_slow).map(|(fraction, factor)| Slow { fraction, factor });
+        slow.ok_or_else(|| MachineError::Slow(text.to_owned()))
     }
 }
 
@@ -68,7 +64,7 @@ impl FromStr for Unequal {
             part.trim().parse().ok().filter(|workers| (1..=WORKERS_MAX).contains(workers))
         };
         let numbers: Option<Vec<u32>> = text.split(',').map(number).collect();
-        numbers.map(Unequal).ok_or_else(|| MachineError::Unequal { text: text.to_owned() })
+        numbers.map(Unequal).ok_or_else(|| MachineError::Unequal(text.to_owned()))
     }
 }
 
@@ -80,9 +76,9 @@ impl Variation {
     /// numbered from 0 without gaps.
     pub(super) fn slowness(&self, host_of: &[u32]) -> Vec<u32> {
         let hosts = host_of.iter().max().map_or(0, |last| *last as usize + 1);
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed);
-        let host_slowness = draw(hosts, self.slow_hosts, &mut random);
-        let pe_slowness = draw(host_of.len(), self.slow_pes, &mut random);
+        let mut dice = Dice::new(self.seed);
+        let host_slowness = draw(hosts, self.slow_hosts, &mut dice);
+        let pe_slowness = draw(host_of.len(), self.slow_pes, &mut dice);
         let both = |(pe, host): (&f64, &u32)| {
             // At most a million times as long.
             (pe * host_slowness[*host as usize] * f64::from(NOMINAL)).round() as u32
@@ -92,14 +88,14 @@ impl Variation {
 }
 
 /// The factor of each of these many; the slow ones are drawn without replacement.
-fn draw(many: usize, slow: Option<Slow>, random: &mut impl Rng) -> Vec<f64> {
+fn draw(many: usize, slow: Option<Slow>, dice: &mut Dice) -> Vec<f64> {
     let mut factors = vec![1.0; many];
     let Some(Slow { fraction, factor }) = slow else { return factors };
     let count = ((many as f64 * fraction).round() as usize).clamp(1, many);
     let mut order: Vec<usize> = (0..many).collect();
     for next in 0..count {
         let left = (many - next) as u128;
-        let pick = (u128::from(random.next_u64()) * left) >> u64::BITS;
+        let pick = (u128::from(dice.next()) * left) >> u64::BITS;
         order.swap(next, next + pick as usize);
         factors[order[next]] = factor;
     }

@@ -33,14 +33,9 @@ const GAP_PER_BYTE_PS: u64 = 100;
 pub enum MeasuredError {
     /// The text is not JSON.
     #[error(
-        "the measured network is not JSON: {cause}; give the line that `ultramarine topo --json` \
-         prints"
+        "the measured network is not JSON: {0}; give the line that `ultramarine topo --json` prints"
     )]
-    NotJson {
-        /// Where it is wrong.
-        cause: serde_json::Error,
-    },
-
+    NotJson(#[from] serde_json::Error),
     /// There is no table of round trips, or it is empty.
     #[error(
         "the measured network has no round trips in it: run `ultramarine topo --json` in a job of \
@@ -48,34 +43,23 @@ pub enum MeasuredError {
          --no-latency"
     )]
     NoLatency,
-
-    /// A row of the table is not valid.
+    /// A row of the table, in JSON, has something under this key that is not valid.
     #[error(
-        "the row `{row}` of the measured network has no believable {key}: round trips take above 0 \
+        "the row `{0}` of the measured network has no believable {1}: round trips take above 0 \
          and at most {ROUND_TRIP_MAX_US} µs, and p99_us is at least p50_us"
     )]
-    Row {
-        /// The row as JSON.
-        row: String,
-        /// What is wrong in it.
-        key: &'static str,
-    },
-
-    /// A row is of PEs that share something unknown.
+    Row(Value, &'static str),
+    /// A row, in JSON, is of PEs that share something unknown.
     #[error(
-        "the row `{row}` of the measured network has an unknown `share`; known are package, numa, \
+        "the row `{0}` of the measured network has an unknown `share`; known are package, numa, \
          host, switch, site and null"
     )]
-    Share {
-        /// The row as JSON.
-        row: String,
-    },
+    Share(Value),
 }
 
 /// What messages cost between PEs that share a package, a host, a rack, the machine.
 pub(super) fn costs(json: &str) -> Result<[LinkCosts; 4], MeasuredError> {
-    let line: Value =
-        serde_json::from_str(json).map_err(|cause| MeasuredError::NotJson { cause })?;
+    let line: Value = serde_json::from_str(json)?;
     let rows = line.get("latency").and_then(Value::as_array).ok_or(MeasuredError::NoLatency)?;
     let mut known: [Option<LinkCosts>; 4] = [None; 4];
     for row in rows {
@@ -96,15 +80,12 @@ pub(super) fn costs(json: &str) -> Result<[LinkCosts; 4], MeasuredError> {
 }
 
 fn tier(row: &Value) -> Result<Tier, MeasuredError> {
-    match row.get("share") {
-        None | Some(Value::Null) => Ok(Tier::Machine),
-        Some(share) => match share.as_str() {
-            Some("package" | "numa") => Ok(Tier::Package),
-            Some("host") => Ok(Tier::Host),
-            Some("switch") => Ok(Tier::Rack),
-            Some("site") => Ok(Tier::Machine),
-            _ => Err(MeasuredError::Share { row: row.to_string() }),
-        },
+    match row.get("share").filter(|share| !share.is_null()).map(Value::as_str) {
+        None | Some(Some("site")) => Ok(Tier::Machine),
+        Some(Some("package" | "numa")) => Ok(Tier::Package),
+        Some(Some("host")) => Ok(Tier::Host),
+        Some(Some("switch")) => Ok(Tier::Rack),
+        Some(_) => Err(MeasuredError::Share(row.clone())),
     }
 }
 
@@ -112,7 +93,7 @@ fn of_row(row: &Value) -> Result<LinkCosts, MeasuredError> {
     let micros = |key: &'static str, least: f64| {
         let value = row.get(key).and_then(Value::as_f64);
         let believed = value.filter(|us| *us > 0.0 && *us >= least && *us <= ROUND_TRIP_MAX_US);
-        believed.ok_or_else(|| MeasuredError::Row { row: row.to_string(), key })
+        believed.ok_or_else(|| MeasuredError::Row(row.clone(), key))
     };
     let median = micros("p50_us", 0.0)?;
     let tail = micros("p99_us", median)? - median;

@@ -34,7 +34,6 @@ pub use transfer::{LinkCosts, Transfer};
 
 use crate::machine::Tier;
 use jitter::Exponential;
-use std::fmt;
 
 /// The costs of messages in a simulated machine.
 #[derive(Clone, Debug)]
@@ -52,15 +51,8 @@ impl Network {
     }
 
     /// The network that a real job measured: `json` is the line that `ultramarine topo --json`
-    /// prints in a job of two PEs or more. What is read from it, and what is assumed:
-    ///
-    /// - Half a round trip of an empty task is one message: a fifth is the sender's overhead and
-    ///   its gap, two fifths the latency, two fifths the receiver's overhead. It contains the
-    ///   runtime's own time at both ends.
-    /// - The mean of the jitter follows from the median and the 99th percentile.
-    /// - Bytes: 10 GB/s, assumed.
-    /// - PEs that share what no row names cost what the next farther row says, or else the
-    ///   farthest.
+    /// prints in a job of two PEs or more. What is read from it, and what is assumed, is written in
+    /// `network/measured.rs`.
     ///
     /// # Errors
     /// If it is not JSON, has no round trips, or has some that are not valid.
@@ -114,32 +106,6 @@ impl Network {
     }
 }
 
-impl fmt::Display for Network {
-    /// The costs as a table.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "network {}", self.name)?;
-        writeln!(
-            f,
-            "share    send ns  latency ns  receive ns  gap ns  ps/byte  jitter ns  messages/s"
-        )?;
-        for tier in Tier::ALL {
-            let costs = self.costs(tier);
-            writeln!(
-                f,
-                "{tier:<7}  {:>7}  {:>10}  {:>10}  {:>6}  {:>7}  {:>9}  {:>10.0}",
-                costs.send_overhead_ns,
-                costs.latency_ns,
-                costs.receive_overhead_ns,
-                costs.gap_ns,
-                costs.gap_per_byte_ps,
-                costs.jitter_ns,
-                costs.messages_per_second(1)
-            )?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,17 +122,5 @@ mod tests {
         let none = network.with_jitter(0.0);
         assert_eq!(none.jitter_ns(Tier::Machine, u64::MAX), 0);
         assert_eq!(Network::of(Preset::Hdr).with_jitter(-1.0).costs(Tier::Rack).jitter_ns, 0);
-    }
-
-    #[test]
-    fn the_costs_are_shown() {
-        let text = Network::of(Preset::Ethernet).to_string();
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "network ethernet");
-        assert_eq!(
-            lines[4],
-            "rack        4000       10000        6000    4000      850       1000      166667"
-        );
-        assert!(Network::of(Preset::Ideal).to_string().ends_with("         inf\n"));
     }
 }

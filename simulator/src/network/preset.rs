@@ -13,7 +13,6 @@
 
 use super::transfer::LinkCosts;
 use crate::machine::Tier;
-use std::fmt;
 use std::str::FromStr;
 
 /// The mean delay beyond the latency, as a fraction of it. Assumed.
@@ -120,29 +119,20 @@ impl Preset {
     }
 }
 
-impl fmt::Display for Preset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 /// There is no network of this name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "there is no network `{name}`; known are {}",
-    Preset::ALL.map(Preset::name).join(", ")
+    "there is no network `{0}`; known are {known}",
+    known = Preset::ALL.map(Preset::name).join(", ")
 )]
-pub struct UnknownNetwork {
-    /// The name.
-    pub name: String,
-}
+pub struct UnknownNetwork(String);
 
 impl FromStr for Preset {
     type Err = UnknownNetwork;
 
     fn from_str(name: &str) -> Result<Self, UnknownNetwork> {
         let known = Preset::ALL.into_iter().find(|preset| preset.name() == name);
-        known.ok_or_else(|| UnknownNetwork { name: name.to_owned() })
+        known.ok_or_else(|| UnknownNetwork(name.to_owned()))
     }
 }
 
@@ -186,7 +176,7 @@ mod tests {
     fn farther_is_never_faster() {
         for preset in Preset::ALL {
             let costs = Tier::ALL.map(|tier| preset.costs(tier).half_round_trip_ns());
-            assert!(costs.is_sorted(), "{preset}: {costs:?}");
+            assert!(costs.is_sorted(), "{preset:?}: {costs:?}");
         }
     }
 }

@@ -50,8 +50,6 @@ pub struct LinkCosts {
 /// When what happens to one message. Times are nanoseconds since the sender began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transfer {
-    /// How long the sender prepares the message. No worker waits for it.
-    pub send_overhead_ns: u64,
     /// When the sender may begin with the next message.
     pub sender_port_ns: u64,
     /// When the first byte arrives, without jitter.
@@ -78,7 +76,6 @@ impl LinkCosts {
         let first_byte_ns = self.send_overhead_ns + self.latency_ns;
         let spacing_ns = self.gap_ns + stretch_ns;
         Transfer {
-            send_overhead_ns: self.send_overhead_ns,
             sender_port_ns: self.send_overhead_ns.max(spacing_ns),
             first_byte_ns,
             last_byte_ns: first_byte_ns + stretch_ns,
@@ -111,7 +108,6 @@ mod tests {
     #[test]
     fn a_message_of_one_byte_by_hand() {
         let expected = Transfer {
-            send_overhead_ns: 300,
             sender_port_ns: 400,
             first_byte_ns: 900,
             last_byte_ns: 900,
@@ -128,7 +124,6 @@ mod tests {
     fn a_long_message_by_hand() {
         // 4001 bytes: 4000 gaps of 250 ps are 1000 ns.
         let expected = Transfer {
-            send_overhead_ns: 300,
             sender_port_ns: 1_400,
             first_byte_ns: 900,
             last_byte_ns: 1_900,

@@ -1,8 +1,9 @@
 //! Futures of tasks: where a value goes when it comes home.
 
+use super::lock;
 use super::workers::Workers;
 use crate::workload::SpawnMode;
-use std::sync::{Mutex, PoisonError, Weak};
+use std::sync::{Mutex, Weak};
 use ultramarine_runtime::executor::engine::Fill;
 use ultramarine_runtime::protocol::Outcome;
 use ultramarine_runtime::protocol::message::Bytes;
@@ -35,8 +36,7 @@ impl Fill for SimulatedFuture {
 
     fn fill(&self, outcome: Outcome) {
         if let Some(workers) = self.workers.upgrade() {
-            let mut workers = workers.lock().unwrap_or_else(PoisonError::into_inner);
-            workers.settle_away(&self.task, outcome);
+            lock(&workers).settle_away(&self.task, outcome);
         }
     }
 

@@ -1,9 +1,10 @@
 //! The simulated lanes. Each PE has two: its engine begins with the first, and goes over to the
 //! fallback lane after a death.
 
+use super::lock;
 use std::collections::VecDeque;
 use std::fmt::{self, Debug};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use ultramarine_runtime::transport::{Lane, LaneError, Sleeper};
 use ultramarine_topology::Pe;
@@ -47,13 +48,9 @@ pub(crate) struct SentFrame {
 }
 
 impl SentFrames {
-    fn queue(&self) -> MutexGuard<'_, SentQueue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Moves the frames to an empty queue, and says whether the PE has more.
     pub(crate) fn take(&self, frames: &mut VecDeque<SentFrame>) -> bool {
-        let mut queue = self.queue();
+        let mut queue = lock(&self.0);
         std::mem::swap(&mut queue.frames, frames);
         std::mem::take(&mut queue.has_refused)
     }
@@ -71,13 +68,9 @@ struct Arrivals {
 }
 
 impl LaneEnd {
-    fn arrivals(&self) -> MutexGuard<'_, Arrivals> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A frame arrives. It is lost if the PE has left the lane.
     pub(crate) fn deliver(&self, from: Pe, frame: Frame) {
-        let mut arrivals = self.arrivals();
+        let mut arrivals = lock(&self.0);
         if !arrivals.is_left {
             arrivals.frames.push_back((from, frame));
         }
@@ -85,7 +78,7 @@ impl LaneEnd {
 
     /// Whether the PE has gone over to another lane.
     pub(crate) fn is_left(&self) -> bool {
-        self.arrivals().is_left
+        lock(&self.0).is_left
     }
 }
 
@@ -109,7 +102,7 @@ impl Lane for SimulatedLane {
     }
 
     fn has_room(&self, _: Pe) -> bool {
-        let mut queue = self.sent.queue();
+        let mut queue = lock(&self.sent.0);
         let has_room = queue.frames.len() < SENT_FRAMES_MAX;
         queue.has_refused |= !has_room;
         has_room
@@ -121,23 +114,23 @@ impl Lane for SimulatedLane {
             return Ok(false);
         }
         let frame = Frame(std::mem::take(frame));
-        self.sent.queue().frames.push_back(SentFrame { to, lane: self.number, frame });
+        lock(&self.sent.0).frames.push_back(SentFrame { to, lane: self.number, frame });
         Ok(true)
     }
 
     fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {
-        let mut arrivals = self.end.arrivals();
+        let mut arrivals = lock(&self.end.0);
         let count = arrivals.frames.len();
         arrivals.frames.drain(..).for_each(|(from, frame)| deliver(from, &frame.0));
         Ok(count)
     }
 
     fn forget(&mut self, pe: Pe) {
-        self.sent.queue().frames.retain(|frame| frame.lane != self.number || frame.to != pe);
+        lock(&self.sent.0).frames.retain(|frame| frame.lane != self.number || frame.to != pe);
     }
 
     fn is_flushed(&mut self) -> bool {
-        self.sent.queue().frames.is_empty()
+        lock(&self.sent.0).frames.is_empty()
     }
 
     fn sleeper(&self) -> Arc<dyn Sleeper> {
@@ -147,10 +140,10 @@ impl Lane for SimulatedLane {
 
 impl Drop for SimulatedLane {
     fn drop(&mut self) {
-        let mut arrivals = self.end.arrivals();
+        let mut arrivals = lock(&self.end.0);
         arrivals.is_left = true;
         arrivals.frames.clear();
-        self.sent.queue().frames.retain(|frame| frame.lane != self.number);
+        lock(&self.sent.0).frames.retain(|frame| frame.lane != self.number);
     }
 }
 

@@ -22,10 +22,15 @@ use effects::WorkerEffect;
 use lane::LaneEnd;
 use pace::Pace;
 use site::SimulatedSite;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use ultramarine_runtime::executor::JobError;
 use ultramarine_runtime::executor::engine::{Effort, Engine, EngineSite, Turn};
+
+/// Locks what parts of a PE share. All PEs of a simulation run on one thread, so nothing waits.
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A PE, as long as it is there.
 pub(crate) struct SimulatedPe {
@@ -46,25 +51,6 @@ pub(crate) struct SimulatedPe {
 }
 
 impl SimulatedPe {
-    pub(crate) fn new(
-        engine: Engine<SimulatedSite>,
-        site: Arc<SimulatedSite>,
-        lanes: [LaneEnd; 2],
-        pace: Pace,
-    ) -> Self {
-        SimulatedPe {
-            engine,
-            site,
-            lanes,
-            transit: Transit::default(),
-            pace,
-            turn_at: u64::MAX,
-            turn_scheduled: u64::MAX,
-            is_ending: false,
-            stopped_until: 0,
-        }
-    }
-
     /// Lets this PE do what there is to do now. Returns what the turn did, and what is to be done
     /// elsewhere.
     pub(crate) fn turn(&mut self, now: Duration) -> Result<(Turn, Vec<WorkerEffect>), JobError> {

@@ -14,40 +14,27 @@
 use ultramarine_runtime::executor::engine::Turn;
 use ultramarine_runtime::protocol::Need;
 
-/// The times of those threads, in nanoseconds.
-#[derive(Clone, Copy, Debug)]
+// The times of those threads, in nanoseconds.
+
+/// How long an idle worker polls before it sleeps.
+const SPIN: u64 = 100_000;
+/// The shortest time between two turns of a worker with short tasks, also while nothing arrives.
+const WORKER_EVERY: u64 = 4_000;
+const WORKER_EVERY_QUIET: u64 = 16_000;
+/// The shortest pause of the driver.
+const DRIVER_MIN: u64 = 50_000;
+/// Its longest pause while workers compute.
+const DRIVER_BUSY_MAX: u64 = 5_000_000;
+/// Its longest pause while none does, and always on the root.
+const DRIVER_RESTING_MAX: u64 = 2_000_000;
+
+/// What differs from job to job.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PaceSettings {
-    /// How long an idle worker polls before it sleeps.
-    pub(crate) spin: u64,
-    /// The shortest time between two turns of a worker with short tasks.
-    pub(crate) worker_every: u64,
-    /// The same while nothing arrives.
-    pub(crate) worker_every_quiet: u64,
     /// Whether tasks let workers take turns while they compute.
     pub(crate) tasks_poll: bool,
-    /// The shortest pause of the driver.
-    pub(crate) driver_min: u64,
-    /// Its longest pause while workers compute.
-    pub(crate) driver_busy_max: u64,
-    /// Its longest pause while none does, and always on the root.
-    pub(crate) driver_resting_max: u64,
-    /// How much later than asked for the system ends a pause.
+    /// How much later than asked for the system ends a pause, in nanoseconds.
     pub(crate) sleep_late: u64,
-}
-
-impl Default for PaceSettings {
-    fn default() -> Self {
-        PaceSettings {
-            spin: 100_000,
-            worker_every: 4_000,
-            worker_every_quiet: 16_000,
-            tasks_poll: false,
-            driver_min: 50_000,
-            driver_busy_max: 5_000_000,
-            driver_resting_max: 2_000_000,
-            sleep_late: 0,
-        }
-    }
 }
 
 /// See the [module](self).
@@ -108,8 +95,7 @@ impl DriverPace {
 
 impl Pace {
     pub(crate) fn new(settings: Option<PaceSettings>, is_root: bool) -> Self {
-        let pause = settings.map_or(0, |settings| settings.driver_min);
-        let driver = DriverPace { wakes_at: 0, pause, due: u64::MAX, is_resting: true };
+        let driver = DriverPace { wakes_at: 0, pause: DRIVER_MIN, due: u64::MAX, is_resting: true };
         Pace { settings, is_root, last_turn: 0, need: Need::Idle, polls_until: 0, driver }
     }
 
@@ -125,7 +111,7 @@ impl Pace {
             return now;
         }
         if settings.tasks_poll && self.need != Need::Idle {
-            return now.next_multiple_of(settings.worker_every_quiet);
+            return now.next_multiple_of(WORKER_EVERY_QUIET);
         }
         self.drive_until(now, &settings);
         self.driver.wakes_at
@@ -139,15 +125,14 @@ impl Pace {
 
     /// When a worker that has just ended a task takes a turn, if there is another task for it.
     pub(crate) fn after_task(&self, now: u64) -> u64 {
-        let Some(settings) = self.settings else { return now };
-        now.max(self.last_turn + settings.worker_every)
+        if self.settings.is_none() { now } else { now.max(self.last_turn + WORKER_EVERY) }
     }
 
     /// A worker has run out of work, and begins to poll.
     pub(crate) fn note_idle(&mut self, now: u64) {
         let Some(settings) = self.settings else { return };
         self.drive_until(now, &settings);
-        self.polls_until = now + settings.spin;
+        self.polls_until = now + SPIN;
     }
 
     /// A turn was taken. The need is that after it; `ran_dry` says whether a worker has run out of
@@ -157,7 +142,7 @@ impl Pace {
         self.drive_until(now, &settings);
         let was_polling = self.is_polling(now);
         if ran_dry || was_polling && turn.something_happened {
-            self.polls_until = now + settings.spin;
+            self.polls_until = now + SPIN;
         }
         self.last_turn = now;
         self.need = need;
@@ -165,9 +150,9 @@ impl Pace {
         self.driver.due = turn.due.map_or(u64::MAX, |due| due.as_nanos() as u64);
         if !was_polling && self.driver.wakes_at == now {
             if turn.work_came || turn.is_streaming {
-                self.driver.pause = settings.driver_min;
+                self.driver.pause = DRIVER_MIN;
             }
-            self.driver.sleep(self.longest(&settings), settings.sleep_late);
+            self.driver.sleep(self.longest(), settings.sleep_late);
         }
     }
 
@@ -175,12 +160,8 @@ impl Pace {
         self.need != Need::Ahead && now < self.polls_until
     }
 
-    fn longest(&self, settings: &PaceSettings) -> u64 {
-        if self.driver.is_resting || self.is_root {
-            settings.driver_resting_max
-        } else {
-            settings.driver_busy_max
-        }
+    fn longest(&self) -> u64 {
+        if self.driver.is_resting || self.is_root { DRIVER_RESTING_MAX } else { DRIVER_BUSY_MAX }
     }
 
     /// Lets the driver take turns in which nothing happens, until its next one is at `now` or
@@ -190,12 +171,12 @@ impl Pace {
         let rests_at = self.polls_until;
         if self.need == Need::Idle && !self.driver.is_resting && rests_at <= now {
             // The last worker has found nothing, and calls the driver, whose pauses begin anew.
-            let longest = self.longest(settings);
+            let longest = self.longest();
             self.driver.go_on_until(rests_at, longest, late);
-            let pause = settings.driver_min;
-            self.driver = DriverPace { wakes_at: rests_at, pause, is_resting: true, ..self.driver };
+            let (wakes_at, pause) = (rests_at, DRIVER_MIN);
+            self.driver = DriverPace { wakes_at, pause, is_resting: true, ..self.driver };
         }
-        let longest = self.longest(settings);
+        let longest = self.longest();
         self.driver.go_on_until(now, longest, late);
     }
 }

@@ -1,8 +1,9 @@
 //! A PE's tasks of one radius, which its engine gives to thieves and its workers take to run.
 
 use super::futures::LocalTask;
+use super::lock;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use ultramarine_runtime::protocol::{Parcel, Shelf};
 
 /// A task in the pool.
@@ -19,24 +20,20 @@ pub(crate) enum QueuedTask {
 pub(crate) struct SharedShelf(Arc<Mutex<VecDeque<QueuedTask>>>);
 
 impl SharedShelf {
-    fn tasks(&self) -> MutexGuard<'_, VecDeque<QueuedTask>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn push(&self, task: QueuedTask) {
-        self.tasks().push_back(task);
+        lock(&self.0).push_back(task);
     }
 }
 
 impl Shelf for SharedShelf {
     type Task = QueuedTask;
     fn take_youngest(&mut self) -> Option<QueuedTask> {
-        self.tasks().pop_back()
+        lock(&self.0).pop_back()
     }
     fn take_oldest(&mut self) -> Option<QueuedTask> {
-        self.tasks().pop_front()
+        lock(&self.0).pop_front()
     }
     fn len(&self) -> usize {
-        self.tasks().len()
+        lock(&self.0).len()
     }
 }

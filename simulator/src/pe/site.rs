@@ -1,10 +1,11 @@
 //! The rest of a simulated PE, as its engine sees it.
 
 use super::effects::WorkerEffect;
+use super::lock;
 use super::shelf::{QueuedTask, SharedShelf};
 use super::workers::{Outbox, Workers};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use ultramarine_runtime::executor::FailureDetector;
 use ultramarine_runtime::executor::engine::{Effort, EngineSite, Liveness, Packed};
@@ -36,13 +37,13 @@ impl SimulatedSite {
     ) -> Self {
         let liveness = Liveness::new(topology.pes());
         liveness.set_detector(Box::new(suspicions.clone()));
-        workers.lock().unwrap_or_else(PoisonError::into_inner).asks_end = outlives_root;
+        lock(&workers).asks_end = outlives_root;
         let lanes_left = AtomicU32::new(0);
         SimulatedSite { topology, outbox, liveness, workers, patience, outlives_root, lanes_left }
     }
 
     pub(crate) fn workers(&self) -> MutexGuard<'_, Workers> {
-        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.workers)
     }
 
     pub(crate) fn lanes_left(&self) -> u32 {
@@ -166,18 +167,14 @@ impl EngineSite for SimulatedSite {
 pub(crate) struct Suspicions(Arc<Mutex<Vec<Pe>>>);
 
 impl Suspicions {
-    fn list(&self) -> MutexGuard<'_, Vec<Pe>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn take(&self) -> Vec<Pe> {
-        std::mem::take(&mut self.list())
+        std::mem::take(&mut *lock(&self.0))
     }
 }
 
 impl FailureDetector for Suspicions {
     fn suspect(&self, pe: Pe) {
-        self.list().push(pe);
+        lock(&self.0).push(pe);
     }
 
     // The simulation asks it itself.

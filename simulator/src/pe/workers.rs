@@ -56,8 +56,6 @@ pub(crate) struct PeSpeed {
     pub(crate) slowness: f64,
     /// What starting and ending a task costs, in nanoseconds.
     pub(crate) task_ns: u64,
-    /// What spawning one costs, in nanoseconds.
-    pub(crate) spawn_ns: u64,
 }
 
 /// The workers of a PE, and the tasks that they have started.
@@ -79,7 +77,7 @@ pub(crate) struct Workers {
     pool: Pool<SharedShelf>,
     running: BTreeMap<u64, Running>,
     last_running: u64,
-    /// What spawning has cost since the last task, in nanoseconds.
+    /// What starting tasks has cost since one last computed, in nanoseconds.
     debt_ns: u64,
     pub(crate) is_ending: bool,
     /// Whether others are asked before a value of the main task counts.
@@ -225,18 +223,8 @@ impl Workers {
         Some(self.last_running)
     }
 
-    /// A task has slept.
-    pub(crate) fn slept(&mut self, number: u64) {
-        self.resume(number);
-    }
-
-    /// A worker has computed.
-    pub(crate) fn computed(&mut self, number: u64) {
-        self.go_on(number);
-    }
-
     /// Lets a task go on until it computes, waits or ends.
-    fn go_on(&mut self, number: u64) {
+    pub(crate) fn go_on(&mut self, number: u64) {
         loop {
             let is_work_wanted = self.pool.is_empty();
             let Some(running) = self.running.get_mut(&number) else { return };
@@ -252,7 +240,6 @@ impl Workers {
             let first = running.values.len();
             running.pending += spawned.len();
             running.values.resize(first + spawned.len(), None);
-            self.debt_ns += self.speed.spawn_ns * spawned.len() as u64;
             for ((body, mode), child) in spawned.into_iter().zip(first as u32..) {
                 self.spawn(LocalTask { slot: FutureSlot { parent: number, child }, body, mode });
             }
@@ -301,7 +288,7 @@ impl Workers {
 
     /// The main task goes on before all others: on a worker if one is free, else at once, on a
     /// thread of its own (`executor/pe/standby.rs`). Others wait for a worker.
-    fn resume(&mut self, number: u64) {
+    pub(crate) fn resume(&mut self, number: u64) {
         match (number, self.has_free()) {
             (MAIN, true) => self.ready.push_front(WorkerItem::Resume(MAIN)),
             (MAIN, false) => self.go_on(MAIN),

@@ -2,48 +2,62 @@
 //! (`skeletons/src/map/spread.rs`).
 
 use super::{Activity, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
+use crate::dice::Dice;
 use std::sync::Arc;
 use ultramarine_runtime::array::Array;
 use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_skeletons::shares;
 use ultramarine_topology::{Distance, Pe, Topology};
 
-/// How the tasks are spread over the PEs (`SymGridPar2` §4.4, figure 5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spread {
-    /// `par_map`: the tasks wait at the root, and any PE may steal them.
+/// How the tasks are spread over the PEs (`SymGridPar2` §4.4, figure 5): the skeletons that apply a
+/// function to many items.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Skeleton {
+    /// All PEs steal from the root
+    #[value(name = "par_map")]
     Stolen,
-    /// `par_map_placed`: they are placed on all PEs in turn.
-    InTurn,
-    /// `par_map_2level`: coordinators get shares at once. Only PEs near a coordinator steal from
-    /// it.
+    /// The tasks are placed on all PEs in turn
+    #[value(name = "par_map_placed")]
+    Placed,
+    /// Shares are placed on coordinators; only PEs near one steal from it
+    #[value(name = "par_map_2level")]
     TwoLevel,
-    /// `par_map_2level_relaxed`: the same, but all PEs may steal.
-    TwoLevelRelaxed,
+    /// The same, but all PEs may steal
+    #[value(name = "par_map_2level_relaxed")]
+    Relaxed,
 }
 
-/// What spreading the tasks costs the task that does it, in nanoseconds.
-#[derive(Clone, Copy, Debug)]
-pub struct SpreadCosts {
-    /// For each item: to deal it out to a share.
-    pub deal_ns: u64,
-    /// For each item: to encode it and decode it as a part of a share.
-    pub pack_ns: u64,
-    /// For each task: to spawn it.
-    pub spawn_ns: u64,
-    /// For each task: to take its result.
-    pub take_ns: u64,
-}
+impl Skeleton {
+    /// Those at two levels.
+    pub const TWO_LEVEL: [Skeleton; 2] = [Skeleton::TwoLevel, Skeleton::Relaxed];
 
-impl Default for SpreadCosts {
-    /// Spawning was measured (`bench spawn`: 95 ns for a task whose argument is a few bytes). The
-    /// others are estimates, rounded up: dealing gives an item its share (`skeletons/src/share.rs`
-    /// takes 4 ns for that), packing is a copy of 8 bytes with a checked length, and taking a
-    /// result is a move.
-    fn default() -> Self {
-        SpreadCosts { deal_ns: 10, pack_ns: 20, spawn_ns: 95, take_ns: 10 }
+    /// What it is called in the library.
+    pub fn name(self) -> &'static str {
+        match self {
+            Skeleton::Stolen => "par_map",
+            Skeleton::Placed => "par_map_placed",
+            Skeleton::TwoLevel => "par_map_2level",
+            Skeleton::Relaxed => "par_map_2level_relaxed",
+        }
     }
 }
+
+// What spreading the tasks costs the task that does it, in nanoseconds. Spawning was measured
+// (`bench spawn`: 95 ns for a task whose argument is a few bytes). The others are estimates,
+// rounded up.
+
+/// For each item: to deal it out to a share (`skeletons/src/share.rs` takes 4 ns for that).
+const DEAL_NS: u64 = 10;
+/// For each item: to encode it and decode it as a part of a share, which is a copy of 8 bytes with
+/// a checked length.
+const PACK_NS: u64 = 20;
+/// For each task: to spawn it.
+const SPAWN_NS: u64 = 95;
+/// For each task: to take its result, which is a move.
+const TAKE_NS: u64 = 10;
+
+/// The argument of a task and its result, each, in bytes.
+const ITEM_BYTES: usize = 8;
 
 /// What each item costs, in nanoseconds.
 pub trait ItemCosts: Send + Sync {
@@ -59,17 +73,19 @@ impl<F: Fn(u64) -> u64 + Send + Sync> ItemCosts for F {
 
 /// See the [module](self). The value of each task is 1, and that of the job the number of items.
 pub struct MapWorkload {
+    /// What spreading costs the main task at least, all together, in nanoseconds. What is more than
+    /// usual comes before the first task: the first map of a job runs code that no cache has.
+    pub main_spread_ns: u64,
+    plan: Arc<Plan>,
+}
+
+struct Plan {
     items: u64,
-    /// The argument of a task and its result, each, in bytes.
-    item_bytes: usize,
     costs: Arc<dyn ItemCosts>,
-    spread: Spread,
-    spread_costs: SpreadCosts,
+    skeleton: Skeleton,
     is_supervised: bool,
-    /// What spreading costs the main task at least, all together, in nanoseconds.
-    main_spread_ns: u64,
     /// The coordinators, with the items of each.
-    shares: Arc<Vec<(Pe, Vec<u32>)>>,
+    shares: Vec<(Pe, Vec<u32>)>,
     /// How far from its coordinator an item's task may go.
     stolen_within: Distance,
 }
@@ -82,51 +98,36 @@ const ITEM: u8 = 0;
 const COORDINATOR: u8 = 1;
 
 impl MapWorkload {
-    /// A map over this many items in a job of this hierarchy, with basis PEs by chance.
+    /// A map over this many items in a job of this hierarchy. The basis PEs come from the seed.
     pub fn new(
         items: u64,
         costs: Arc<dyn ItemCosts>,
-        spread: Spread,
-        spread_costs: SpreadCosts,
+        skeleton: Skeleton,
         is_supervised: bool,
-        (topology, random): (&Topology, &mut impl FnMut() -> u64),
+        topology: &Topology,
+        seed: u64,
     ) -> Self {
-        let coordinators = match spread {
-            Spread::Stolen | Spread::InTurn => Vec::new(),
-            Spread::TwoLevel | Spread::TwoLevelRelaxed => {
-                topology.equidistant_basis(Pe::ROOT, Distance::ONE, random)
-            }
+        let mut dice = Dice::new(seed);
+        let coordinators = if Skeleton::TWO_LEVEL.contains(&skeleton) {
+            topology.equidistant_basis(Pe::ROOT, Distance::ONE, &mut || dice.next())
+        } else {
+            Vec::new()
         };
         let weights: Vec<u64> = coordinators.iter().map(|(_, power)| *power).collect();
         let shares = if weights.is_empty() { Vec::new() } else { shares(items as usize, &weights) };
         let shares = shares.into_iter().map(|share| share.into_iter().map(|item| item as u32));
         let shares = coordinators.iter().zip(shares).map(|((pe, _), share)| (*pe, share.collect()));
-        let stolen_within = match spread {
-            Spread::TwoLevel => Distance::ONE.half(),
+        let stolen_within = match skeleton {
+            Skeleton::TwoLevel => Distance::ONE.half(),
             _ => Distance::ONE,
         };
-        MapWorkload {
-            items,
-            item_bytes: 8,
-            costs,
-            spread,
-            spread_costs,
-            is_supervised,
-            main_spread_ns: 0,
-            shares: Arc::new(shares.collect()),
-            stolen_within,
-        }
+        let shares = shares.collect();
+        let plan = Plan { items, costs, skeleton, is_supervised, shares, stolen_within };
+        MapWorkload { main_spread_ns: 0, plan: Arc::new(plan) }
     }
+}
 
-    /// The same map, where spreading costs the main task this time at least, all together, in
-    /// nanoseconds. What is more than usual comes before the first task: the first map of a job
-    /// runs code that no cache has.
-    #[must_use]
-    pub fn with_main_spread_ns(mut self, ns: u64) -> Self {
-        self.main_spread_ns = ns;
-        self
-    }
-
+impl Plan {
     fn item(&self, item: u64, place: SpawnPlace) -> (Bytes, SpawnMode) {
         let mut body = vec![ITEM];
         body.extend(item.to_le_bytes());
@@ -137,59 +138,59 @@ impl MapWorkload {
         let (pe, share) = &self.shares[number];
         let mut few = vec![COORDINATOR];
         few.extend((number as u64).to_le_bytes());
-        let many = Some(Array::from(vec![0_u8; share.len() * self.item_bytes]));
+        let many = Some(Array::from(vec![0_u8; share.len() * ITEM_BYTES]));
         let mode = SpawnMode { is_supervised: self.is_supervised, place: SpawnPlace::At(*pe) };
         (Bytes { few: few.into(), many }, mode)
     }
 }
 
-impl Workload for Arc<MapWorkload> {
+impl Workload for MapWorkload {
     fn main(&self) -> Box<dyn Activity> {
-        let SpreadCosts { deal_ns, pack_ns, spawn_ns, take_ns } = self.spread_costs;
-        let all = Arc::clone(self);
-        let is_dealt = !self.shares.is_empty();
-        let (spawns, each_ns, ahead_ns, after_ns) = if is_dealt {
-            let spawns = self.shares.len() as u64;
+        let plan = Arc::clone(&self.plan);
+        let (items, coordinators) = (plan.items, plan.shares.len() as u64);
+        let is_dealt = coordinators > 0;
+        let (count, each, ahead, after) = if is_dealt {
             // The share of each coordinator is packed, and leaves, before the next one's.
-            let each_ns = spawn_ns + self.items * pack_ns / spawns;
-            (spawns, each_ns, self.items * deal_ns, self.items * (take_ns + pack_ns))
+            let each = SPAWN_NS + items * PACK_NS / coordinators;
+            (coordinators, each, items * DEAL_NS, items * (TAKE_NS + PACK_NS))
         } else {
-            (self.items, spawn_ns, 0, self.items * take_ns)
+            (items, SPAWN_NS, 0, items * TAKE_NS)
         };
-        let ahead_ns = ahead_ns.max(self.main_spread_ns.saturating_sub(spawns * each_ns));
+        let ahead = ahead.max(self.main_spread_ns.saturating_sub(count * each));
         let at_once = if is_dealt { 1 } else { SPAWNED_AT_ONCE };
-        // The caller's own part comes last, so that it does not start before the others are sent.
-        let last = self.shares.len().wrapping_sub(1);
-        let child = move |number: u64, cx: &TaskContext<'_>| match all.spread {
-            Spread::TwoLevel | Spread::TwoLevelRelaxed => all.coordinator(last - number as usize),
-            Spread::InTurn => {
-                let to = Pe::new((number % u64::from(cx.topology.pes())) as u32);
-                all.item(number, SpawnPlace::At(to))
+        let child = move |number: u64, cx: &TaskContext<'_>| match plan.skeleton {
+            // The caller's own part comes last, so that it does not start before the others are
+            // sent.
+            Skeleton::TwoLevel | Skeleton::Relaxed => {
+                plan.coordinator((coordinators - 1 - number) as usize)
             }
-            Spread::Stolen => all.item(number, SpawnPlace::Within(Distance::ONE)),
+            Skeleton::Placed => {
+                let to = Pe::new((number % u64::from(cx.topology.pes())) as u32);
+                plan.item(number, SpawnPlace::At(to))
+            }
+            Skeleton::Stolen => plan.item(number, SpawnPlace::Within(Distance::ONE)),
         };
-        let overhead_ns = OverheadNs { ahead: ahead_ns, each: each_ns, after: after_ns };
-        Box::new(Spawner { overhead_ns, count: spawns, at_once, ..Spawner::of(child) })
+        let overhead_ns = OverheadNs { ahead, each, after };
+        Box::new(Spawner { overhead_ns, count, at_once, ..Spawner::of(child) })
     }
 
     fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>> {
         let (kind, number) = body.few.split_first()?;
         let number = u64::from_le_bytes(number.try_into().ok()?);
         match *kind {
-            ITEM if number < self.items => {
-                Some(Box::new(ItemTask { ns: Some(self.costs.item_ns(number)) }))
+            ITEM if number < self.plan.items => {
+                Some(Box::new(ItemTask { ns: Some(self.plan.costs.item_ns(number)) }))
             }
             COORDINATOR => {
-                let all = Arc::clone(self);
-                let count = all.shares.get(number as usize)?.1.len() as u64;
-                let SpreadCosts { pack_ns, spawn_ns, take_ns, .. } = self.spread_costs;
-                let result = Some(count as usize * self.item_bytes);
-                let within = SpawnPlace::Within(self.stolen_within);
-                let (ahead_ns, after_ns) = (count * pack_ns, count * (take_ns + pack_ns));
+                let plan = Arc::clone(&self.plan);
+                let count = plan.shares.get(number as usize)?.1.len() as u64;
+                let result = Some(count as usize * ITEM_BYTES);
+                let within = SpawnPlace::Within(plan.stolen_within);
                 let item = move |at: u64, _: &TaskContext<'_>| {
-                    all.item(u64::from(all.shares[number as usize].1[at as usize]), within)
+                    plan.item(u64::from(plan.shares[number as usize].1[at as usize]), within)
                 };
-                let overhead_ns = OverheadNs { ahead: ahead_ns, each: spawn_ns, after: after_ns };
+                let (ahead, after) = (count * PACK_NS, count * (TAKE_NS + PACK_NS));
+                let overhead_ns = OverheadNs { ahead, each: SPAWN_NS, after };
                 Some(Box::new(Spawner { overhead_ns, count, result, ..Spawner::of(item) }))
             }
             _ => None,
@@ -197,7 +198,7 @@ impl Workload for Arc<MapWorkload> {
     }
 
     fn expected(&self) -> u64 {
-        self.items
+        self.plan.items
     }
 }
 
@@ -275,7 +276,6 @@ where
         if after > 0 {
             return Step::Overhead(after);
         }
-        let value = cx.values.iter().flatten().sum();
-        Step::End(value, self.result.map(|bytes| Array::from(vec![0_u8; bytes])))
+        Step::End(cx.sum(), self.result.map(|bytes| Array::from(vec![0_u8; bytes])))
     }
 }

@@ -12,6 +12,7 @@ pub mod recorded;
 pub mod search;
 pub mod spawn_tree;
 
+use std::collections::VecDeque;
 use ultramarine_runtime::array::Array;
 use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_topology::{Distance, Pe, Topology};
@@ -43,6 +44,27 @@ pub enum Step {
 pub trait Activity: Send {
     /// Goes on to the next step. Called again when the last step is over.
     fn step(&mut self, cx: &mut TaskContext<'_>) -> Step;
+}
+
+/// A task that takes these steps one by one, and ends with 0.
+impl Activity for VecDeque<Step> {
+    fn step(&mut self, _: &mut TaskContext<'_>) -> Step {
+        self.pop_front().unwrap_or(Step::End(0, None))
+    }
+}
+
+/// A task that spawns these at once, and ends with the value that `end` makes of all of theirs.
+pub(crate) struct Batch<F> {
+    pub(crate) tasks: Option<Vec<(Bytes, SpawnMode)>>,
+    pub(crate) end: F,
+}
+
+impl<F: Fn(&TaskContext<'_>) -> u64 + Send> Activity for Batch<F> {
+    fn step(&mut self, cx: &mut TaskContext<'_>) -> Step {
+        let Some(tasks) = self.tasks.take() else { return Step::End((self.end)(cx), None) };
+        tasks.into_iter().for_each(|(body, mode)| cx.spawn(body, mode));
+        Step::Await
+    }
 }
 
 /// What the tasks of a job do.
@@ -107,5 +129,10 @@ impl TaskContext<'_> {
     /// Spawns a task.
     pub fn spawn(&mut self, body: Bytes, mode: SpawnMode) {
         self.spawned.push((body, mode));
+    }
+
+    /// The sum of the values of all tasks that it has awaited.
+    pub fn sum(&self) -> u64 {
+        self.values.iter().flatten().sum()
     }
 }

@@ -1,7 +1,7 @@
 //! A tree of tasks that follows from a seed, and so does its value. Tasks have one or two rows of
 //! children, some of them supervised and some placed; some tasks and values have arrays.
 
-use super::{Activity, GAVE_UP, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
+use super::{Activity, Batch, GAVE_UP, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
 use crate::dice::Dice;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -13,18 +13,12 @@ use ultramarine_topology::{Distance, Pe, Topology};
 /// A task: all that it does follows from this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TaskSpec {
-    pub(crate) kind: TaskKind,
+    /// It kills the PE that runs it. (Others compute, have children, wait for them, and compute
+    /// again.)
+    pub(crate) is_poison: bool,
     /// How many generations it has below it, at most.
     pub(crate) depth: u8,
     pub(crate) seed: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum TaskKind {
-    /// It computes, has children, waits for them, and computes again.
-    Good,
-    /// It kills the PE that runs it.
-    Poison,
 }
 
 /// What is alike for all tasks of a job.
@@ -56,11 +50,11 @@ const ARRAY_BYTES_MAX: u64 = 10_000;
 
 impl TaskSpec {
     pub(crate) fn good(seed: u64, depth: u8) -> TaskSpec {
-        TaskSpec { kind: TaskKind::Good, depth, seed }
+        TaskSpec { is_poison: false, depth, seed }
     }
 
     pub(crate) fn encode(self) -> Bytes {
-        let mut bytes = vec![u8::from(self.kind == TaskKind::Poison), self.depth];
+        let mut bytes = vec![u8::from(self.is_poison), self.depth];
         bytes.extend(self.seed.to_le_bytes());
         // Of different lengths.
         bytes.resize(bytes.len() + (self.seed % 50) as usize, 0);
@@ -69,9 +63,9 @@ impl TaskSpec {
 
     /// `None`: these are not the bytes of any task.
     pub(crate) fn decode(body: &Bytes) -> Option<TaskSpec> {
-        let kind = if *body.few.first()? == 1 { TaskKind::Poison } else { TaskKind::Good };
+        let is_poison = *body.few.first()? == 1;
         let seed = u64::from_le_bytes(body.few.get(2..10)?.try_into().ok()?);
-        let spec = TaskSpec { kind, depth: body.few[1], seed };
+        let spec = TaskSpec { is_poison, depth: body.few[1], seed };
         (spec.encode() == *body).then_some(spec)
     }
 
@@ -82,7 +76,7 @@ impl TaskSpec {
 
     /// Its children, those that it waits for together in one row.
     pub(crate) fn stages(self, program: &Program) -> Vec<Vec<(TaskSpec, SpawnMode)>> {
-        if self.depth == 0 || self.kind == TaskKind::Poison {
+        if self.depth == 0 || self.is_poison {
             return Vec::new();
         }
         let mut dice = Dice::new(self.seed);
@@ -118,7 +112,7 @@ impl TaskSpec {
 
     /// What it comes to with these values of its children.
     pub(crate) fn combine(self, values: impl Iterator<Item = u64>) -> u64 {
-        if self.kind == TaskKind::Poison {
+        if self.is_poison {
             return GAVE_UP;
         }
         values.fold(self.seed, |sum, value| sum.rotate_left(7).wrapping_mul(31).wrapping_add(value))
@@ -149,7 +143,11 @@ pub(crate) struct RandomTree {
 
 impl Workload for RandomTree {
     fn main(&self) -> Box<dyn Activity> {
-        Box::new(MainTask { children: Some(self.main.clone()) })
+        let tasks = self.main.iter().map(|(spec, mode)| (spec.encode(), *mode)).collect();
+        let end = |cx: &TaskContext<'_>| {
+            TaskSpec::good(0, 0).combine(cx.values.iter().copied().flatten())
+        };
+        Box::new(Batch { tasks: Some(tasks), end })
     }
 
     fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>> {
@@ -172,25 +170,6 @@ impl Workload for RandomTree {
     }
 }
 
-/// The main task: it computes nothing.
-struct MainTask {
-    children: Option<Vec<(TaskSpec, SpawnMode)>>,
-}
-
-impl Activity for MainTask {
-    fn step(&mut self, cx: &mut TaskContext<'_>) -> Step {
-        match self.children.take() {
-            Some(children) => {
-                children.into_iter().for_each(|(spec, mode)| cx.spawn(spec.encode(), mode));
-                Step::Await
-            }
-            None => {
-                Step::End(TaskSpec::good(0, 0).combine(cx.values.iter().copied().flatten()), None)
-            }
-        }
-    }
-}
-
 /// It computes before each row of children, and at its end.
 struct TreeTask {
     spec: TaskSpec,
@@ -209,7 +188,7 @@ impl Activity for TreeTask {
         }
         self.is_computed = false;
         match self.rows.next() {
-            _ if self.spec.kind == TaskKind::Poison => Step::Die,
+            _ if self.spec.is_poison => Step::Die,
             Some(row) => {
                 row.into_iter().for_each(|(spec, mode)| cx.spawn(spec.encode(), mode));
                 Step::Await

@@ -15,9 +15,10 @@
 //! # Ok::<(), ultramarine_simulator::workload::recorded::RecordingError>(())
 //! ```
 
-use super::map::{ItemCosts, Spread};
+use super::map::{ItemCosts, Skeleton};
 use crate::machine::{PES_MAX, WORKERS_MAX};
 use serde_json::Value;
+use ultramarine_runtime::protocol::{Statistics, Traffic};
 
 /// The longest time of an item that is believed: a day.
 const TASK_NS_MAX: u64 = 86_400_000_000_000;
@@ -28,24 +29,34 @@ const LATE_NS_MAX: u64 = 1_000_000_000;
 /// Skeletons that group items make tasks of this many (`examples/src/map_skeleton.rs`).
 const GROUP: usize = 4;
 
-/// The skeletons that can be simulated, as the examples name them.
-const SKELETONS: [(&str, Spread, Grouping); 8] = [
-    ("par-map", Spread::Stolen, Grouping::None),
-    ("par-map-chunked", Spread::Stolen, Grouping::Chunks),
-    ("par-map-sliced", Spread::Stolen, Grouping::Slices),
-    ("push-map", Spread::InTurn, Grouping::None),
-    ("push-map-chunked", Spread::InTurn, Grouping::Chunks),
-    ("push-map-sliced", Spread::InTurn, Grouping::Slices),
-    ("par-map-2level", Spread::TwoLevel, Grouping::None),
-    ("par-map-2level-relaxed", Spread::TwoLevelRelaxed, Grouping::None),
+/// A skeleton as the examples name it and as it is simulated, and what makes the times of the tasks
+/// of those of the items.
+type Known = (&'static str, Skeleton, fn(&[u64]) -> Vec<u64>);
+
+/// The skeletons that can be simulated.
+const SKELETONS: [Known; 8] = [
+    ("par-map", Skeleton::Stolen, <[u64]>::to_vec),
+    ("par-map-chunked", Skeleton::Stolen, chunks),
+    ("par-map-sliced", Skeleton::Stolen, slices),
+    ("push-map", Skeleton::Placed, <[u64]>::to_vec),
+    ("push-map-chunked", Skeleton::Placed, chunks),
+    ("push-map-sliced", Skeleton::Placed, slices),
+    ("par-map-2level", Skeleton::TwoLevel, <[u64]>::to_vec),
+    ("par-map-2level-relaxed", Skeleton::Relaxed, <[u64]>::to_vec),
 ];
 
-/// Which items make up a task.
-#[derive(Clone, Copy)]
-enum Grouping {
-    None,
-    Chunks,
-    Slices,
+fn chunks(items: &[u64]) -> Vec<u64> {
+    items.chunks(GROUP).map(|chunk| chunk.iter().sum()).collect()
+}
+
+fn slices(items: &[u64]) -> Vec<u64> {
+    let slices = items.len().div_ceil(GROUP);
+    (0..slices).map(|first| items.iter().skip(first).step_by(slices).sum()).collect()
+}
+
+/// A counter that is kept by distance, over all distances.
+pub(crate) fn sum(statistics: &Statistics, of: fn(&Traffic) -> u64) -> u64 {
+    statistics.by_distance.iter().map(of).sum()
 }
 
 /// What a real job did.
@@ -54,9 +65,9 @@ pub struct Recording {
     /// The program.
     pub program: String,
     /// The skeleton, as the program names it.
-    pub skeleton: String,
+    pub name: String,
     /// The same, as a simulated map has it.
-    pub spread: Spread,
+    pub skeleton: Skeleton,
     /// Whether its tasks were supervised.
     pub is_supervised: bool,
     /// The number of PEs.
@@ -73,25 +84,28 @@ pub struct Recording {
     pub figures: JobFigures,
 }
 
-/// What a job came to. The counters are the sums over all PEs.
+/// A counter: what it is called, its key in a recording, and what it is in a run.
+pub(crate) type Counter = (&'static str, &'static str, fn(&Statistics) -> u64);
+
+/// The counters of a job, which are compared.
+pub(crate) const COUNTERS: [Counter; 7] = [
+    ("FISH", "fishes", |it| sum(it, |row| row.fishes)),
+    ("forwards", "forwards", |it| sum(it, |row| row.forwards)),
+    ("SCHEDULE", "schedules", |it| sum(it, |row| row.schedules)),
+    ("steals", "stolen", |it| sum(it, |row| row.steals)),
+    ("NOWORK", "no_works", |it| sum(it, |row| row.no_works)),
+    ("NOTIFY", "notifies", |it| it.notifies),
+    ("ACK", "acks", |it| it.acks),
+];
+
+/// What a job came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobFigures {
     /// The duration of the map, in nanoseconds.
     pub makespan_ns: u64,
-    /// FISHes cast.
-    pub fishes: u64,
-    /// FISHes passed on.
-    pub forwards: u64,
-    /// SCHEDULEs received.
-    pub schedules: u64,
-    /// Tasks received in them.
-    pub steals: u64,
-    /// NOWORKs received.
-    pub no_works: u64,
-    /// NOTIFYs sent.
-    pub notifies: u64,
-    /// ACKs sent.
-    pub acks: u64,
+    /// How much the counters have grown, all PEs together: FISHes cast, FISHes passed on, SCHEDULEs
+    /// received, tasks in them, NOWORKs received, NOTIFYs and ACKs sent.
+    pub counts: [u64; 7],
 }
 
 /// Why a recording cannot be used.
@@ -100,46 +114,25 @@ pub struct JobFigures {
 pub enum RecordingError {
     /// The text is not JSON, or not all of it is there.
     #[error(
-        "the recording is no whole JSON object: {cause}; give a file that an example wrote with \
+        "the recording is no whole JSON object: {0}; give a file that an example wrote with \
          --record FILE, unchanged"
     )]
-    NotJson {
-        /// Where it is wrong.
-        cause: serde_json::Error,
-    },
-
-    /// Something is missing, or is not what it must be.
-    #[error("the recording has no usable `{key}`: {allowed}")]
-    Field {
-        /// The key in the object.
-        key: &'static str,
-        /// What is allowed.
-        allowed: String,
-    },
-
-    /// There is not one time for each item.
+    NotJson(#[from] serde_json::Error),
+    /// A key is missing, or its value is not what is allowed, as the text says.
+    #[error("the recording has no usable `{0}`: {1}")]
+    Field(&'static str, String),
+    /// There is not one time for each item: how many items and times there are.
     #[error(
-        "the recording has {times} task times for {items} items: there must be one in `task_ns` \
-         for each item; was the file cut off?"
+        "the recording has {1} task times for {0} items: there must be one in `task_ns` for each \
+         item; was the file cut off?"
     )]
-    Truncated {
-        /// How many items there are to be.
-        items: u64,
-        /// How many times are there.
-        times: usize,
-    },
-
-    /// A time is not valid.
+    Truncated(u64, usize),
+    /// The time of the item with this number, from 0, is not valid; the time is as JSON has it.
     #[error(
-        "`{time}`, the time of item {item} of the recording, is not believable: whole nanoseconds \
-         from 0 to {TASK_NS_MAX} (a day) are allowed"
+        "`{1}`, the time of item {0} of the recording, is not believable: whole nanoseconds from 0 \
+         to {TASK_NS_MAX} (a day) are allowed"
     )]
-    Time {
-        /// The number of the item, from 0.
-        item: usize,
-        /// Its time as JSON.
-        time: String,
-    },
+    Time(usize, String),
 }
 
 impl Recording {
@@ -148,42 +141,35 @@ impl Recording {
     /// # Errors
     /// If it is not a whole recording, or has something in it that is not valid.
     pub fn read(json: &str) -> Result<Recording, RecordingError> {
-        let object: Value =
-            serde_json::from_str(json).map_err(|cause| RecordingError::NotJson { cause })?;
+        let object: Value = serde_json::from_str(json)?;
         let fields = Fields(&object);
-        let skeleton = fields.text("skeleton")?;
-        let known = SKELETONS.iter().find(|(name, _, _)| *name == skeleton);
-        let names = || SKELETONS.map(|(name, _, _)| name).join(", ");
-        let (_, spread, grouping) = known.ok_or_else(|| RecordingError::Field {
-            key: "skeleton",
-            allowed: format!("`{skeleton}` cannot be simulated, but {} can", names()),
+        let name = fields.text("skeleton")?;
+        let known = SKELETONS.iter().find(|(known, ..)| *known == name);
+        let names = || SKELETONS.map(|(name, ..)| name).join(", ");
+        let (_, skeleton, tasks) = known.ok_or_else(|| {
+            let allowed = format!("`{name}` cannot be simulated, but {} can", names());
+            RecordingError::Field("skeleton", allowed)
         })?;
         if fields.number("dead", 0, u64::MAX)? > 0 {
             let allowed = "PEs died in that job, and only jobs without deaths can be compared";
-            return Err(RecordingError::Field { key: "dead", allowed: allowed.to_owned() });
+            return Err(RecordingError::Field("dead", allowed.to_owned()));
         }
         let items = fields.number("items", 1, u32::MAX.into())?;
-        let count = |key| fields.number(key, 0, u64::MAX);
+        let mut counts = [0; COUNTERS.len()];
+        for (count, (_, key, _)) in counts.iter_mut().zip(COUNTERS) {
+            *count = fields.number(key, 0, u64::MAX)?;
+        }
         Ok(Recording {
             program: fields.text("program")?.to_owned(),
-            skeleton: skeleton.to_owned(),
-            spread: *spread,
-            is_supervised: fields.flag("supervised")?,
+            name: name.to_owned(),
+            skeleton: *skeleton,
+            is_supervised: fields.get("supervised", "true or false is required", Value::as_bool)?,
             pes: fields.number("pes", 1, PES_MAX.into())? as u32,
             threads: fields.number("threads", 1, WORKERS_MAX.into())? as u32,
             sleep_late_ns: fields.number("sleep_late_ns", 0, LATE_NS_MAX)?,
             spread_ns: fields.number("spread_ns", 0, u64::MAX)?,
-            task_ns: grouping.tasks(&fields.times(items)?),
-            figures: JobFigures {
-                makespan_ns: fields.number("makespan_ns", 1, u64::MAX)?,
-                fishes: count("fishes")?,
-                forwards: count("forwards")?,
-                schedules: count("schedules")?,
-                steals: count("stolen")?,
-                no_works: count("no_works")?,
-                notifies: count("notifies")?,
-                acks: count("acks")?,
-            },
+            task_ns: tasks(&fields.times(items)?),
+            figures: JobFigures { makespan_ns: fields.number("makespan_ns", 1, u64::MAX)?, counts },
         })
     }
 
@@ -199,57 +185,42 @@ impl ItemCosts for Recording {
     }
 }
 
-impl Grouping {
-    /// The times of the tasks, by those of the items.
-    fn tasks(self, items: &[u64]) -> Vec<u64> {
-        match self {
-            Grouping::None => items.to_vec(),
-            Grouping::Chunks => items.chunks(GROUP).map(|chunk| chunk.iter().sum()).collect(),
-            Grouping::Slices => {
-                let slices = items.len().div_ceil(GROUP);
-                let slice = |first| items.iter().skip(first).step_by(slices).sum();
-                (0..slices).map(slice).collect()
-            }
-        }
-    }
-}
-
 /// The object that is read.
 struct Fields<'a>(&'a Value);
 
-impl Fields<'_> {
-    fn text(&self, key: &'static str) -> Result<&str, RecordingError> {
-        let text = self.0.get(key).and_then(Value::as_str);
-        text.ok_or_else(|| RecordingError::Field { key, allowed: "a text is required".to_owned() })
+impl<'a> Fields<'a> {
+    fn get<T>(
+        &self,
+        key: &'static str,
+        allowed: &str,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Result<T, RecordingError> {
+        let value = self.0.get(key).and_then(read);
+        value.ok_or_else(|| RecordingError::Field(key, allowed.to_owned()))
     }
 
-    fn flag(&self, key: &'static str) -> Result<bool, RecordingError> {
-        let flag = self.0.get(key).and_then(Value::as_bool);
-        let allowed = || "true or false is required".to_owned();
-        flag.ok_or_else(|| RecordingError::Field { key, allowed: allowed() })
+    fn text(&self, key: &'static str) -> Result<&'a str, RecordingError> {
+        self.get(key, "a text is required", Value::as_str)
     }
 
     fn number(&self, key: &'static str, least: u64, most: u64) -> Result<u64, RecordingError> {
-        let number = self.0.get(key).and_then(Value::as_u64);
-        let allowed = || match most {
+        let allowed = match most {
             u64::MAX => format!("a whole number of {least} or more is required"),
             _ => format!("a whole number from {least} to {most} is required"),
         };
-        let number = number.filter(|number| (least..=most).contains(number));
-        number.ok_or_else(|| RecordingError::Field { key, allowed: allowed() })
+        let is_allowed = |number: &u64| (least..=most).contains(number);
+        self.get(key, &allowed, |value| value.as_u64().filter(is_allowed))
     }
 
     fn times(&self, items: u64) -> Result<Vec<u64>, RecordingError> {
-        let times = self.0.get("task_ns").and_then(Value::as_array);
-        let allowed = || "a list of nanoseconds, one for each item, is required".to_owned();
-        let times =
-            times.ok_or_else(|| RecordingError::Field { key: "task_ns", allowed: allowed() })?;
+        let allowed = "a list of nanoseconds, one for each item, is required";
+        let times = self.get("task_ns", allowed, Value::as_array)?;
         if times.len() as u64 != items {
-            return Err(RecordingError::Truncated { items, times: times.len() });
+            return Err(RecordingError::Truncated(items, times.len()));
         }
         let time = |(item, time): (usize, &Value)| {
             let believed = time.as_u64().filter(|ns| *ns <= TASK_NS_MAX);
-            believed.ok_or_else(|| RecordingError::Time { item, time: time.to_string() })
+            believed.ok_or_else(|| RecordingError::Time(item, time.to_string()))
         };
         times.iter().enumerate().map(time).collect()
     }
@@ -272,16 +243,7 @@ mod tests {
     #[test]
     fn a_recording_is_read() {
         let recording = Recording::read(WHOLE).expect("it is whole");
-        let figures = JobFigures {
-            makespan_ns: 9,
-            fishes: 1,
-            forwards: 2,
-            schedules: 3,
-            steals: 4,
-            no_works: 5,
-            notifies: 6,
-            acks: 7,
-        };
+        let figures = JobFigures { makespan_ns: 9, counts: [1, 2, 3, 4, 5, 6, 7] };
         assert_eq!(recording.figures, figures);
         assert_eq!((recording.pes, recording.threads, recording.is_supervised), (4, 1, true));
         assert_eq!((recording.tasks(), recording.item_ns(4)), (5, 50));

@@ -2,7 +2,7 @@
 //! visits nodes depth first, and splits off half of what is left whenever no task waits to be
 //! stolen. Each node is really generated, so the tree is the published one.
 
-use super::{Activity, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
+use super::{Activity, Batch, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
 use std::sync::Arc;
 use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_skeletons::Frontier;
@@ -34,8 +34,8 @@ impl SearchWorkload {
 
 impl Workload for Arc<SearchWorkload> {
     fn main(&self) -> Box<dyn Activity> {
-        let root = self.task(&[self.tree.root()]);
-        Box::new(Main { root: Some(root) })
+        let tasks = Some(vec![self.task(&[self.tree.root()])]);
+        Box::new(Batch { tasks, end: |cx: &TaskContext<'_>| cx.sum() })
     }
 
     fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>> {
@@ -55,23 +55,6 @@ impl Workload for Arc<SearchWorkload> {
 
     fn polls(&self) -> bool {
         true
-    }
-}
-
-/// It spawns the search, and waits for it.
-struct Main {
-    root: Option<(Bytes, SpawnMode)>,
-}
-
-impl Activity for Main {
-    fn step(&mut self, cx: &mut TaskContext<'_>) -> Step {
-        match self.root.take() {
-            Some((body, mode)) => {
-                cx.spawn(body, mode);
-                Step::Await
-            }
-            None => Step::End(cx.values.iter().flatten().sum(), None),
-        }
     }
 }
 
@@ -105,6 +88,6 @@ impl Activity for Search {
         if !std::mem::replace(&mut self.is_awaited, true) {
             return Step::Await;
         }
-        Step::End(self.found + cx.values.iter().flatten().sum::<u64>(), None)
+        Step::End(self.found + cx.sum(), None)
     }
 }

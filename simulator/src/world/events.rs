@@ -47,23 +47,16 @@ impl Event {
             | Event::Packed { at, .. }
             | Event::Turn(at)
             | Event::Grace(at) => Some(*at),
-            Event::Arrive { .. }
-            | Event::Packet { .. }
-            | Event::Wake(_)
-            | Event::Resume(_)
-            | Event::Cleared(_)
-            | Event::Fault(_) => None,
+            _ => None,
         }
     }
 
     /// Whether there are too many of them to be told.
     pub(crate) fn is_routine(&self) -> bool {
+        let is_heartbeat = |packet: &Packet| matches!(packet, Packet::Notice(Notice::Known { .. }));
         match self {
-            Event::Wake(_) | Event::Turn(_) => true,
-            Event::Packet { packet, .. } => {
-                matches!(packet, Packet::Notice(Notice::Known { .. }))
-            }
-            _ => false,
+            Event::Packet { packet, .. } => is_heartbeat(packet),
+            _ => matches!(self, Event::Wake(_) | Event::Turn(_)),
         }
     }
 }

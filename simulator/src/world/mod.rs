@@ -17,14 +17,17 @@ use crate::pe::shelf::SharedShelf;
 use crate::pe::site::{SimulatedSite, Suspicions};
 use crate::pe::workers::{Outbox, Workers};
 use crate::report::{RunFault, RunReport, SimulatedRun};
+use crate::transit::Transit;
 use broken_paths::BrokenPaths;
 use detection::{Detectors, EngineRequest};
 use events::{Event, EventQueue};
 use frames::FALLBACK_NS;
 use offices::Offices;
 use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, process};
 use ultramarine_runtime::executor::JobError;
 use ultramarine_runtime::executor::engine::{Engine, EngineSite};
 use ultramarine_runtime::protocol::{Node, Pool, Radii};
@@ -141,14 +144,14 @@ impl Simulation {
             }
         }
         if self.is_verbose && !event.is_routine() {
-            println!("{:>12.3} ms  {event:?}", self.now as f64 / 1e6);
+            self.print_event(format_args!("{event:?}"));
         }
         match event {
             Event::Arrive { lane, from, to, frame } => self.arrive(lane, from, to, frame),
             Event::Computed { at, task } => self.computed(at, task),
             Event::Slept { at, task } => {
                 if let Some(pe) = &self.pes[at.index()] {
-                    pe.site.workers().slept(task);
+                    pe.site.workers().resume(task);
                     self.turn(at);
                 }
             }
@@ -203,7 +206,7 @@ impl Simulation {
         self.note_computing(-1);
         let Some(pe) = &mut self.pes[at.index()] else { return };
         let mut workers = pe.site.workers();
-        workers.computed(task);
+        workers.go_on(task);
         // A worker takes its turn before the next task. One that spawns goes on without.
         let turn_at = match workers.is_between_tasks() {
             true => pe.pace.after_task(self.now),
@@ -312,9 +315,21 @@ impl Simulation {
         let before = self.computing;
         self.computing = before.saturating_add_signed(change);
         if before.max(self.computing) == self.most_workers && before != self.computing {
-            let now = Duration::from_nanos(self.now);
-            let (first, last) = self.report.full.get_or_insert((now, now));
-            (*first, *last) = (*first, now);
+            self.report.full.get_or_insert(Duration::from_nanos(self.now));
+        }
+    }
+
+    /// Prints an event, and ends the program if its reader has gone (`--tell | head`) or a disk is
+    /// full.
+    pub(crate) fn print_event(&self, event: fmt::Arguments<'_>) {
+        let written = writeln!(io::stdout(), "{:>12.3} ms  {event}", self.now as f64 / 1e6);
+        match written {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => process::exit(0),
+            Err(error) => {
+                eprintln!("error: failed printing to stdout: {error}");
+                process::exit(1);
+            }
         }
     }
 
@@ -354,5 +369,15 @@ fn simulated_pe(
     let site = SimulatedSite::new(topology.clone(), outbox, workers, sides, job.outlives_root);
     let site = Arc::new(site);
     let engine = Engine::new(me, node, port, fallback, pool, dice.next());
-    SimulatedPe::new(engine, site, lanes, Pace::new(job.pace, me == Pe::ROOT))
+    SimulatedPe {
+        engine,
+        site,
+        lanes,
+        transit: Transit::default(),
+        pace: Pace::new(job.pace, me == Pe::ROOT),
+        turn_at: u64::MAX,
+        turn_scheduled: u64::MAX,
+        is_ending: false,
+        stopped_until: 0,
+    }
 }

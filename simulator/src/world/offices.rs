@@ -13,16 +13,13 @@ pub(crate) struct Office {
     pub(crate) has_died: bool,
     /// Whether its main task has ended.
     pub(crate) has_ended: bool,
-    /// What that has returned, once it counts,
-    pub(crate) value: Option<u64>,
-    /// and when, in nanoseconds.
-    pub(crate) value_at: u64,
+    /// What that has returned, once it counts, and when, in nanoseconds.
+    pub(crate) value: Option<(u64, u64)>,
 }
 
 impl Office {
     fn of(pe: Pe, since: u64) -> Self {
-        let (until, has_died, has_ended) = (None, false, false);
-        Office { pe, since, until, has_died, has_ended, value: None, value_at: 0 }
+        Office { pe, since, until: None, has_died: false, has_ended: false, value: None }
     }
 }
 
@@ -42,6 +39,11 @@ impl Offices {
         &self.0
     }
 
+    /// The values that count.
+    pub(crate) fn values(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.iter().filter_map(|office| office.value.map(|(value, _)| value))
+    }
+
     pub(crate) fn begin(&mut self, pe: Pe, now: u64) {
         self.0.push(Office::of(pe, now));
     }
@@ -55,7 +57,7 @@ impl Offices {
     /// The value of the main task of this PE counts.
     pub(crate) fn note_value(&mut self, pe: Pe, value: u64, now: u64) {
         let own = self.0.iter_mut().find(|office| office.pe == pe);
-        own.into_iter().for_each(|office| (office.value, office.value_at) = (Some(value), now));
+        own.into_iter().for_each(|office| office.value = Some((value, now)));
     }
 
     /// A PE has died, or leaves.

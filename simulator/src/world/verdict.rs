@@ -33,7 +33,7 @@ impl Simulation {
 
     fn check_values(&self) -> Finding {
         let expected = self.job.workload.expected();
-        let mut values = self.offices.all().iter().filter_map(|office| office.value);
+        let mut values = self.offices.values();
         match values.find(|value| *value != expected) {
             Some(value) => Err(format!("the result is {value:#x} instead of {expected:#x}")),
             None => Ok(()),
@@ -43,12 +43,11 @@ impl Simulation {
     /// The job ends with its root.
     fn check_with_one_root(&self) -> Finding {
         let report = &self.report;
-        let has_value = self.offices.all().iter().any(|office| office.value.is_some());
         // A partition costs the side without the root at most. If it ends before the root has
         // judged, there are pairs of PEs that have lost each other, and one of each leaves.
         let rejoined = self.broken_paths.rejoined(report.pes).saturating_sub(report.parted);
         let at_most = self.broken_paths.count() + report.slandered + rejoined;
-        if !has_value && !report.has_root_died {
+        if self.offices.values().next().is_none() && !report.has_root_died {
             Err("there is no result".to_owned())
         } else if report.innocents > at_most {
             Err(format!("{} innocent PEs were expelled", report.innocents))
@@ -62,7 +61,7 @@ impl Simulation {
     /// The job goes on when its root dies.
     fn check_with_successions(&mut self) -> Finding {
         self.check_rivals()?;
-        let has_value = self.offices.all().iter().any(|office| office.value.is_some());
+        let has_value = self.offices.values().next().is_some();
         self.report.unfinished = u32::from(!has_value);
         let side = self.broken_paths.larger_side(self.report.pes);
         let has_majority = side.is_some_and(|side| self.goes_on(&side));
@@ -87,7 +86,7 @@ impl Simulation {
             for first in &ended[..at] {
                 if first.until.is_some_and(|until| until <= second.since) {
                     self.report.repeated += u32::from(!first.has_died);
-                } else if first.value_at <= second.since
+                } else if first.value.is_some_and(|(_, at)| at <= second.since)
                     && self.broken_paths.is_ever_cut(first.pe, second.pe)
                 {
                     self.report.doubled += 1;

@@ -1,16 +1,24 @@
 //! What the user sees of the simulator's command line: results of small runs, and refusals.
 
+mod detection;
 mod input;
 mod results;
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 fn simulate(words: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ultramarine-simulator"));
     command.args(words.split_whitespace()).output().expect("the simulator starts")
+}
+
+/// Starts it, to be read while it runs.
+fn start(words: &str) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ultramarine-simulator"));
+    command.args(words.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("the simulator starts")
 }
 
 /// The rows that an experiment prints as JSON.

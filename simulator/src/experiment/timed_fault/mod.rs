@@ -4,9 +4,8 @@ use super::ExperimentError;
 use super::number::nanoseconds;
 use crate::fault::InjectedFault;
 use crate::machine::Machine;
-use std::ops::RangeInclusive;
 use std::str::FromStr;
-use ultramarine_topology::{Label, LevelKind, Pe};
+use ultramarine_topology::{LevelKind, Pe};
 
 /// The longest time for which a PE may be stopped, or all be overloaded, in nanoseconds: not so
 /// long that it is taken for dead.
@@ -28,24 +27,21 @@ pub struct TimedFault {
     what: What,
 }
 
-/// What goes wrong. PEs, hosts and racks are counted from 0, times are in nanoseconds; no time is
-/// for ever.
+/// What goes wrong. PEs, hosts and racks are counted from 0, times are in nanoseconds; the longest
+/// time is for ever.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum What {
     Death(u32),
     BlockDies(Block),
     Stop(u32, u64),
-    Cut { one: u32, other: u32, ns: Option<u64>, is_one_way: bool },
-    Partition(Block, Option<u64>),
+    Cut { one: u32, other: u32, ns: u64, is_one_way: bool },
+    Partition(Block, u64),
     Overload(u64),
 }
 
-/// A part of a machine.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Block {
-    Host(u32),
-    Rack(u32),
-}
+/// A part of a machine: what hosts or racks are called, down to which level of the hierarchy they
+/// go, and which of them.
+type Block = (&'static str, LevelKind, u32);
 
 /// The kinds of faults: name, how it is written, and an example.
 const KINDS: [(&str, &str, &str); 8] = [
@@ -63,25 +59,13 @@ const KINDS: [(&str, &str, &str); 8] = [
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimedFaultError {
-    /// There is no such kind.
-    #[error("there is no fault `{kind}`; known are {}", KINDS.map(|kind| kind.0).join(", "))]
-    UnknownKind {
-        /// What stands before the colon.
-        kind: String,
-    },
-
-    /// The kind is known, and the rest cannot be meant.
-    #[error("`{text}` {wrong}; write {form}, such as {example}")]
-    Malformed {
-        /// All of it.
-        text: String,
-        /// What is wrong with it.
-        wrong: String,
-        /// How it is written.
-        form: &'static str,
-        /// An example.
-        example: &'static str,
-    },
+    /// There is no such kind: what stands before the colon.
+    #[error("there is no fault `{0}`; known are {all}", all = KINDS.map(|kind| kind.0).join(", "))]
+    UnknownKind(String),
+    /// The kind is known, and the rest cannot be meant: all of the text, what is wrong with it, how
+    /// it is written, and an example.
+    #[error("`{0}` {1}; write {2}, such as {3}")]
+    Malformed(String, String, &'static str, &'static str),
 }
 
 impl FromStr for TimedFault {
@@ -94,9 +78,8 @@ impl FromStr for TimedFault {
         };
         let (kind, whom) = head.split_once(':').unwrap_or((head, ""));
         let known = KINDS.iter().find(|(name, ..)| *name == kind);
-        let Some((_, form, example)) = known else {
-            return Err(TimedFaultError::UnknownKind { kind: kind.to_owned() });
-        };
+        let (_, form, example) =
+            known.ok_or_else(|| TimedFaultError::UnknownKind(kind.to_owned()))?;
         let read = || {
             let (when, length) = match times.ok_or("does not say when")?.split_once('+') {
                 Some((when, length)) => (when, Some(nanoseconds(length)?)),
@@ -105,12 +88,8 @@ impl FromStr for TimedFault {
             let what = what(kind, whom, length)?;
             Ok(TimedFault { text: text.to_owned(), at_ns: nanoseconds(when)?, what })
         };
-        read().map_err(|wrong: String| TimedFaultError::Malformed {
-            text: text.to_owned(),
-            wrong,
-            form,
-            example,
-        })
+        let malformed = |wrong| TimedFaultError::Malformed(text.to_owned(), wrong, form, example);
+        read().map_err(malformed)
     }
 }
 
@@ -136,25 +115,23 @@ fn what(kind: &str, whom: &str, length: Option<u64>) -> Result<What, String> {
         None => Ok(what),
         Some(_) => Err("says how long, and the dead are dead for good".to_owned()),
     };
+    let host = |text: &str| Ok::<Block, String>(("hosts", LevelKind::Host, number(text)?));
+    let rack = |text: &str| Ok::<Block, String>(("racks", LevelKind::Switch, number(text)?));
+    let ns = length.unwrap_or(u64::MAX);
     match kind {
         "death" => for_good(What::Death(number(whom)?)),
-        "host" => for_good(What::BlockDies(Block::Host(number(whom)?))),
-        "rack" => for_good(What::BlockDies(Block::Rack(number(whom)?))),
+        "host" => for_good(What::BlockDies(host(whom)?)),
+        "rack" => for_good(What::BlockDies(rack(whom)?)),
         "stop" => Ok(What::Stop(number(whom)?, stall()?)),
         "cut" | "oneway" => {
             let (one, other) = pair()?;
-            Ok(What::Cut { one, other, ns: length, is_one_way: kind == "oneway" })
+            Ok(What::Cut { one, other, ns, is_one_way: kind == "oneway" })
         }
-        "partition" => {
-            let block = if let Some(host) = whom.strip_prefix("host") {
-                Block::Host(number(host)?)
-            } else if let Some(rack) = whom.strip_prefix("rack") {
-                Block::Rack(number(rack)?)
-            } else {
-                return Err("names neither a rack nor a host".to_owned());
-            };
-            Ok(What::Partition(block, length))
-        }
+        "partition" => match (whom.strip_prefix("host"), whom.strip_prefix("rack")) {
+            (Some(number), _) => Ok(What::Partition(host(number)?, ns)),
+            (_, Some(number)) => Ok(What::Partition(rack(number)?, ns)),
+            _ => Err("names neither a rack nor a host".to_owned()),
+        },
         _ if !whom.is_empty() => Err("names a PE, and an overload is everywhere".to_owned()),
         _ => Ok(What::Overload(stall()?)),
     }
@@ -167,84 +144,51 @@ impl TimedFault {
     /// If the machine has no such PE, host or rack, if the root would die, or if no PE would be on
     /// the other side of a partition.
     pub fn on(&self, machine: &Machine) -> Result<Vec<(u64, InjectedFault)>, ExperimentError> {
-        let refused = |allowed: String| {
-            let what = format!("`{}` is impossible on {machine}", self.text);
-            Err(ExperimentError::Refused { what, allowed })
+        let refusal = |allowed: String| {
+            let text = format!("`{}` is impossible on {machine}; {allowed}", self.text);
+            ExperimentError::Refused(text)
         };
-        let last = machine.pes() - 1;
-        let (whom, dies) = match self.what {
-            What::Death(pe) => (vec![pe], true),
-            What::Stop(pe, _) => (vec![pe], false),
-            What::Cut { one, other, .. } => (vec![one, other], false),
-            What::BlockDies(_) | What::Partition(..) | What::Overload(_) => (Vec::new(), false),
+        let end = Pe::new(machine.pes() - 1);
+        let pe = |number: u32| match Pe::new(number) {
+            pe if pe <= end => Ok(pe),
+            _ => Err(refusal(format!("its PEs are 0 to {}", end.number()))),
         };
-        if whom.iter().any(|pe| *pe > last) {
-            return refused(format!("its PEs are 0 to {last}"));
-        }
-        if dies && whom.contains(&0) {
-            return refused(format!("the root, PE 0, must live; PEs 1 to {last} may die"));
-        }
-        let pes = |block: Block| {
-            let (name, depth, number) = match block {
-                Block::Host(number) => ("hosts", Depth::Host, number),
-                Block::Rack(number) => ("racks", Depth::Rack, number),
-            };
-            let mut blocks = blocks(machine, depth);
-            if number as usize >= blocks.len() {
-                return refused(format!("its {name} are 0 to {}", blocks.len() - 1)).map(|_| 0..=0);
-            }
-            Ok(blocks.swap_remove(number as usize))
+        let pes = |(name, level, number): Block| {
+            let blocks = machine.blocks(level);
+            let wrong = || refusal(format!("its {name} are 0 to {}", blocks.len() - 1));
+            blocks.get(number as usize).copied().ok_or_else(wrong)
         };
         let faults = match self.what {
-            What::Death(pe) => vec![InjectedFault::Death(Pe::new(pe))],
-            What::Stop(pe, ns) => vec![InjectedFault::Stop(Pe::new(pe), ns)],
+            What::Death(0) => {
+                let last = end.number();
+                let text = format!("the root, PE 0, must live; PEs 1 to {last} may die");
+                return Err(refusal(text));
+            }
+            What::Death(number) => vec![InjectedFault::Death(pe(number)?)],
+            What::Stop(number, ns) => vec![InjectedFault::Stop(pe(number)?, ns)],
             What::Overload(ns) => vec![InjectedFault::Overload(ns)],
             What::Cut { one, other, ns, is_one_way } => {
-                let (from, to, ns) = (Pe::new(one), Pe::new(other), ns.unwrap_or(u64::MAX));
-                let both = [
-                    InjectedFault::Cut { from, to, ns },
-                    InjectedFault::Cut { from: to, to: from, ns },
-                ];
+                let (from, to) = (pe(one)?, pe(other)?);
+                let back = InjectedFault::Cut { from: to, to: from, ns };
+                let both = [InjectedFault::Cut { from, to, ns }, back];
                 both.into_iter().take(if is_one_way { 1 } else { 2 }).collect()
             }
-            What::BlockDies(block) => {
-                let pes = pes(block)?;
-                if pes.contains(&0) {
-                    return refused("the root, PE 0, must live, and is in it".to_owned());
+            What::BlockDies(block) => match pes(block)? {
+                (Pe::ROOT, _) => {
+                    let text = "the root, PE 0, must live, and is in it";
+                    return Err(refusal(text.to_owned()));
                 }
-                let (first, last) = (Pe::new(*pes.start()), Pe::new(*pes.end()));
-                vec![InjectedFault::HostDeaths { first, last }]
-            }
-            What::Partition(block, ns) => {
-                let pes = pes(block)?;
-                if pes == (0..=last) {
-                    return refused("some PEs must be outside".to_owned());
+                (first, last) => vec![InjectedFault::HostDeaths { first, last }],
+            },
+            What::Partition(block, ns) => match pes(block)? {
+                (Pe::ROOT, last) if last == end => {
+                    return Err(refusal("some PEs must be outside".to_owned()));
                 }
-                let (first, last) = (Pe::new(*pes.start()), Pe::new(*pes.end()));
-                vec![InjectedFault::Partition { first, last, ns: ns.unwrap_or(u64::MAX) }]
-            }
+                (first, last) => vec![InjectedFault::Partition { first, last, ns }],
+            },
         };
         Ok(faults.into_iter().map(|fault| (self.at_ns, fault)).collect())
     }
-}
-
-/// Which labels of a place name a block: those down to the host, or those above it.
-#[derive(Clone, Copy, PartialEq)]
-enum Depth {
-    Host,
-    Rack,
-}
-
-/// The PEs of each host, or of each rack. They have consecutive numbers.
-fn blocks(machine: &Machine, depth: Depth) -> Vec<RangeInclusive<u32>> {
-    let is_part = |label: &&Label| {
-        label.kind < LevelKind::Host || (depth == Depth::Host && label.kind == LevelKind::Host)
-    };
-    let labels = |pe: u32| machine.topology().place(Pe::new(pe)).labels().iter().filter(is_part);
-    let mut firsts = vec![0];
-    firsts.extend((1..machine.pes()).filter(|pe| !labels(*pe).eq(labels(pe - 1))));
-    let ends = firsts.iter().skip(1).copied().chain([machine.pes()]);
-    firsts.iter().zip(ends).map(|(first, end)| *first..=end - 1).collect()
 }
 
 #[cfg(test)]

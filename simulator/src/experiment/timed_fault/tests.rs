@@ -1,14 +1,12 @@
 //! Faults on the command line: what they mean, and what is refused.
 
 use super::*;
-use crate::machine::Variation;
 
 const MILLISECOND: u64 = 1_000_000;
 
 /// Two racks of two hosts of three PEs.
 fn machine() -> Machine {
-    let shape = "2x2x3x1".parse().expect("a shape");
-    Machine::new(&shape, &Variation::default()).expect("a machine")
+    Machine::of_shape("2x2x3x1").expect("a machine")
 }
 
 #[track_caller]
@@ -113,8 +111,7 @@ fn the_machine_must_have_it_and_the_root_must_live() {
     ] {
         assert!(impossible(text).ends_with(allowed), "{}", impossible(text));
     }
-    let shape = "4x1".parse().expect("a shape");
-    let one_rack = Machine::new(&shape, &Variation::default()).expect("a machine");
+    let one_rack = Machine::of_shape("4x1").expect("a machine");
     let fault: TimedFault = "partition:rack0@1s".parse().expect("a fault");
     let error = fault.on(&one_rack).expect_err("nothing is outside").to_string();
     assert!(error.ends_with("some PEs must be outside"), "{error}");

@@ -13,7 +13,7 @@ impl Simulation {
     /// The detector reports an event. The engine handles it in its next turn.
     pub(super) fn report_failure(&mut self, at: Pe, event: FailureEvent) {
         if self.is_verbose {
-            println!("{:>12.3} ms  {at} hears: {event:?}", self.now as f64 / 1e6);
+            self.print_event(format_args!("{at} hears: {event:?}"));
         }
         if self.pes[at.index()].is_none() {
             return;

@@ -48,8 +48,7 @@ impl Simulation {
 
     /// A detector gets no core for a while, unless that is so already. Its host answers.
     pub(super) fn stall(&mut self, at: Pe) {
-        let dead_after = self.job.detection.as_ref().map(|it| it.dead_after);
-        let ns = self.dice.within(0..=dead_after.unwrap_or_default().as_nanos() as u64);
+        let ns = self.dice.within(0..=self.job.dead_after_ns());
         if self.now >= self.detectors.all[at.index()].stopped_until {
             self.stop_detector(at, self.now + ns);
         }

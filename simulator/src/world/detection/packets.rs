@@ -70,6 +70,11 @@ impl Simulation {
             return self.reject(number, from, to, &packet);
         }
         let Some(at) = self.packet_arrival(from, to, &packet) else { return };
+        self.pass_on(number, from, to, at, packet);
+    }
+
+    /// Something arrives that is from this end, or is as if it were: after what came before it.
+    fn pass_on(&mut self, number: ConnectionNumber, from: Pe, to: Pe, at: u64, packet: Packet) {
         let Some(wire) = self.detectors.wires.get_mut(number) else { return };
         let end = wire.end(from);
         end.arrives = at.max(end.arrives + 1);
@@ -90,11 +95,7 @@ impl Simulation {
             Packet::Call => CloseReason::Refused,
             _ => CloseReason::Broken,
         };
-        let Some(wire) = self.detectors.wires.get_mut(number) else { return };
-        let end = wire.end(to);
-        end.arrives = (self.now + REJECTS_AFTER_NS).max(end.arrives + 1);
-        let at = end.arrives;
-        self.schedule(at, Event::Packet { number, to: from, packet: Packet::End(why) });
+        self.pass_on(number, to, from, self.now + REJECTS_AFTER_NS, Packet::End(why));
     }
 
     /// When a packet arrives that is sent now; `None`: never.
@@ -110,8 +111,7 @@ impl Simulation {
             Traffic::Modelled(..) => transfer(&self.job.traffic, from, to, packet.bytes())
                 .map_or(0, |(_, _, transfer)| transfer.last_byte_ns),
             Traffic::Random(random) => {
-                let dead_after = self.job.detection.as_ref().map(|it| it.dead_after);
-                let dead_after = dead_after.unwrap_or_default().as_nanos() as u64;
+                let dead_after = self.job.dead_after_ns();
                 let mut latency = self.dice.within(random.latency_ns.clone());
                 // To wait for several late packets must not take `dead_after`: a network that is
                 // that slow is broken.

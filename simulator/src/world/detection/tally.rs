@@ -2,7 +2,7 @@
 
 use super::{Detectors, Process, SimulatedDetector};
 use crate::job::Detection;
-use crate::report::{DetectionReport, KnownDeath, KnownSuccession};
+use crate::report::{DetectionReport, Known};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub(super) struct Tally {
     /// By PE: when it died, and who knows of it.
     deaths: Vec<Entry>,
     /// When the last PE took office that did, in nanoseconds, and who knows of it.
-    succession: Option<(u64, KnownSuccession)>,
+    succession: Option<(u64, Known)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -49,7 +49,7 @@ impl Tally {
     /// A PE learns that this judge is in office. The judge itself is the first.
     pub(super) fn note_succession(&mut self, now: u64, at: Pe, judge: Pe) {
         if at == judge {
-            let known = KnownSuccession { pe: judge, known_to: 1, after: Duration::ZERO };
+            let known = Known { pe: judge, known_to: 1, after: Duration::ZERO };
             self.succession = Some((now, known));
         } else if let Some((since, known)) = &mut self.succession
             && known.pe == judge
@@ -64,11 +64,11 @@ impl Tally {
     }
 
     /// The deaths that some living PE knows of.
-    fn known_deaths(&self) -> Vec<KnownDeath> {
+    fn known_deaths(&self) -> Vec<Known> {
         let known = self.deaths.iter().zip(0..).filter(|(entry, _)| entry.known_to > 0);
         let known = known.filter_map(|(entry, pe)| {
             let after = Duration::from_nanos(entry.last.saturating_sub(entry.died_at?));
-            Some(KnownDeath { pe: Pe::new(pe), known_to: entry.known_to, after })
+            Some(Known { pe: Pe::new(pe), known_to: entry.known_to, after })
         });
         known.collect()
     }

@@ -98,8 +98,7 @@ impl Simulation {
         if self.now >= self.overloaded_until {
             return 0;
         }
-        let dead_after = self.job.detection.as_ref().map(|it| it.dead_after);
-        self.dice.within(0..=dead_after.unwrap_or_default().as_nanos() as u64)
+        self.dice.within(0..=self.job.dead_after_ns())
     }
 
     /// When a frame sent now arrives: after what was sent before.

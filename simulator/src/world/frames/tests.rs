@@ -1,21 +1,20 @@
 //! Frames of a modelled network, one by one.
 
 use super::*;
-use crate::experiment::{Base, Skeleton};
+use crate::experiment::Base;
 use crate::fault::InjectedFault;
-use crate::machine::{Machine, Variation};
+use crate::machine::Machine;
 use crate::network::Preset;
-use crate::workload::costs::Flat;
+use crate::workload::map::Skeleton;
 
 const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MILLISECOND;
 
 /// Three hosts with a PE each, on a network with this jitter.
 fn simulation(jitter: f64) -> Simulation {
-    let shape = "3x1x1".parse().expect("a shape");
-    let machine = Machine::new(&shape, &Variation::default()).expect("a machine");
+    let machine = Machine::of_shape("3x1x1").expect("a machine");
     let base = Base::new(machine, Network::of(Preset::Gemini).with_jitter(jitter), 1);
-    let workload = Skeleton::Placed.over(3, Flat { ns: 1 }, false, &base);
+    let workload = base.map(Skeleton::Placed, 3, |_| 1, false);
     // A fault, so that there are detectors, whose patience an overload goes by.
     let fault = (SECOND, InjectedFault::Overload(1));
     Simulation::new(base.job(workload, vec![fault]), false)
