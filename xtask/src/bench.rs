@@ -53,8 +53,9 @@ pub(crate) fn run(lto: bool, arguments: &[String]) -> Result<ExitCode> {
 /// Refuses a name that the program does not know, before it is built for minutes.
 fn check_names(source: &str, arguments: &[String]) -> Result<()> {
     let list = source.split_once("const BENCHMARKS").map_or("", |(_, list)| list);
-    let known: Vec<_> =
-        list.split("name: \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let list = list.split_once("];").map_or("", |(list, _)| list);
+    // Each has two texts, the first of which is its name.
+    let known: Vec<_> = list.split('"').skip(1).step_by(4).collect();
     let mut before = "";
     for argument in arguments {
         let is_value = argument.starts_with('-') || WITH_VALUE.contains(&before);

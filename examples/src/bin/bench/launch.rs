@@ -1,8 +1,10 @@
 //! Starts programs, with or without a launcher, and reads their output.
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::io::Read as _;
+use serde_json::Value;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -21,19 +23,126 @@ const GRACE: Duration = Duration::from_secs(3);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LaunchError {
     #[error("cannot start {program}: {source}")]
-    Start { program: String, source: std::io::Error },
+    Start { program: String, source: io::Error },
     #[error("{program} had not ended after {limit:?}")]
     TimeLimit { program: String, limit: Duration },
     #[error("{program} failed ({status})")]
     Failed { program: String, status: std::process::ExitStatus },
     #[error("{program} printed no JSON as expected: {reason}")]
     Output { program: String, reason: String },
+    #[error(transparent)]
+    Io(#[from] io::Error),
 }
 
-/// Starts programs.
-pub(crate) struct Launcher {
+pub(crate) type Result<T, E = LaunchError> = std::result::Result<T, E>;
+
+/// The means of a benchmark.
+pub(crate) struct Bench {
     mpiexec: String,
     own: PathBuf,
+    pub(crate) quick: bool,
+    pub(crate) python: Option<PathBuf>,
+    /// A folder for charts, which exists.
+    pub(crate) plots: PathBuf,
+}
+
+impl Bench {
+    pub(crate) fn new(quick: bool, python: Option<PathBuf>, plots: PathBuf) -> io::Result<Self> {
+        let mpiexec = std::env::var(LAUNCHER).unwrap_or_else(|_| "mpiexec".to_owned());
+        Ok(Bench { mpiexec, own: std::env::current_exe()?, quick, python, plots })
+    }
+
+    /// The number of rounds in which the contenders run in turn.
+    pub(crate) fn rounds(&self, usual: usize) -> usize {
+        if self.quick { 2 } else { usual }
+    }
+
+    /// Another program of this build, with these flags.
+    pub(crate) fn program(&self, name: &str, flags: &str) -> Command {
+        let mut command = Command::new(self.own.with_file_name(name));
+        command.args(flags.split_whitespace());
+        command
+    }
+
+    /// One job of a benchmark, with its flags, its scenario, and the flags of that; see
+    /// [`crate::child`].
+    pub(crate) fn child(&self, flags: &str) -> Command {
+        let mut command = Command::new(&self.own);
+        command.arg("child").args(flags.split_whitespace());
+        command
+    }
+
+    /// This number of processes of a program.
+    pub(crate) fn on(&self, processes: u32, program: &Command) -> Command {
+        let mut command = Command::new(&self.mpiexec);
+        command.arg("-n").arg(processes.to_string());
+        command.arg(program.get_program()).args(program.get_args());
+        command
+    }
+
+    /// This number of processes of the Python to compare with, if there is one.
+    pub(crate) fn script(&self, words: &[&str], processes: u32) -> Option<Command> {
+        let mut script = Command::new(self.python.as_ref()?);
+        Some(self.on(processes, script.args(words)))
+    }
+
+    /// Runs a job in each round; returns its outputs.
+    pub(crate) fn repeat<T: DeserializeOwned>(
+        &self,
+        rounds: usize,
+        mut job: Command,
+    ) -> Result<Vec<T>> {
+        (0..self.rounds(rounds)).map(|_| run(&mut job)?.json()).collect()
+    }
+
+    /// The same by [`run_quietly`].
+    pub(crate) fn repeat_quietly<T: DeserializeOwned>(
+        &self,
+        rounds: usize,
+        mut job: Command,
+    ) -> Result<Vec<T>> {
+        (0..self.rounds(rounds)).map(|_| run_quietly(&mut job)?.json()).collect()
+    }
+
+    /// Runs these programs in turn, in each round; returns the outputs of each. All have the same
+    /// result: the one that is `known`, if any is.
+    pub(crate) fn in_turn<const N: usize>(
+        &self,
+        rounds: usize,
+        mut programs: [Command; N],
+        known: impl Into<Option<Value>>,
+    ) -> Result<[Vec<Printed>; N]> {
+        let (mut found, mut known) = ([const { Vec::new() }; N], known.into());
+        for _ in 0..self.rounds(rounds) {
+            for (program, found) in programs.iter_mut().zip(&mut found) {
+                found.push(run(program)?.printed(&mut known)?);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// What programs print at their end: the examples with `--json`, and those to compare with.
+#[derive(Deserialize)]
+pub(crate) struct Printed {
+    result: Value,
+    /// The time of the computation.
+    pub(crate) seconds: f64,
+    /// The time of the program with its launcher.
+    #[serde(skip)]
+    pub(crate) whole: f64,
+    /// Of programs that say it: the time until all PEs could begin.
+    #[serde(default)]
+    pub(crate) start_up_seconds: f64,
+    /// The number of PEs that have died; programs without the runtime have none to tell.
+    #[serde(default)]
+    pub(crate) dead: u32,
+    /// The number of tasks that the survivors started.
+    #[serde(default)]
+    pub(crate) tasks: u64,
+    /// The number of tasks that were run again.
+    #[serde(default)]
+    pub(crate) replicas: u64,
 }
 
 /// The output of a program, and its time with its launcher.
@@ -45,52 +154,38 @@ pub(crate) struct Finished {
 
 impl Finished {
     /// The last line that is a JSON object, or a list of them.
-    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, LaunchError> {
-        let bad = |reason: String| LaunchError::Output { program: self.program.clone(), reason };
-        let line =
-            self.output.lines().rev().find(|line| line.starts_with('{') || line.starts_with("[{"));
-        let line = line.ok_or_else(|| bad("there is no such line".to_owned()))?;
-        serde_json::from_str(line).map_err(|error| bad(error.to_string()))
-    }
-}
-
-impl Launcher {
-    pub(crate) fn from_env() -> std::io::Result<Self> {
-        let mpiexec = std::env::var(LAUNCHER).unwrap_or_else(|_| "mpiexec".to_owned());
-        Ok(Launcher { mpiexec, own: std::env::current_exe()? })
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T> {
+        let mut lines = self.output.lines().rev();
+        let line = lines.find(|line| line.starts_with('{') || line.starts_with("[{"));
+        let line = line.ok_or_else(|| self.bad("there is no such line".to_owned()))?;
+        serde_json::from_str(line).map_err(|error| self.bad(error.to_string()))
     }
 
-    /// Another program of this build.
-    pub(crate) fn sibling(&self, name: &str) -> Command {
-        Command::new(self.own.with_file_name(name))
+    /// What a program prints, with the result that is known, or that becomes known by it.
+    pub(crate) fn printed(&self, known: &mut Option<Value>) -> Result<Printed> {
+        let printed = Printed { whole: self.seconds, ..self.json()? };
+        let known = known.get_or_insert_with(|| printed.result.clone());
+        if printed.result != *known {
+            return Err(self.bad(format!("{} came out instead of {known}", printed.result)));
+        }
+        Ok(printed)
     }
 
-    /// One job of a benchmark; see [`crate::child`].
-    pub(crate) fn child(&self) -> Command {
-        let mut command = Command::new(&self.own);
-        command.arg("child");
-        command
-    }
-
-    /// This number of processes of a program.
-    pub(crate) fn launched(&self, processes: u32, program: &Command) -> Command {
-        let mut command = Command::new(&self.mpiexec);
-        command.arg("-n").arg(processes.to_string());
-        command.arg(program.get_program()).args(program.get_args());
-        command
+    fn bad(&self, reason: String) -> LaunchError {
+        LaunchError::Output { program: self.program.clone(), reason }
     }
 }
 
 /// Runs the program to its end.
-pub(crate) fn run(command: &mut Command) -> Result<Finished, LaunchError> {
+pub(crate) fn run(command: &mut Command) -> Result<Finished> {
     run_within(command, TIME_LIMIT)
 }
 
 /// [`run`], but shows the program's standard error only if it fails: a job whose processes are
 /// killed writes much there.
-pub(crate) fn run_quietly(command: &mut Command) -> Result<Finished, LaunchError> {
+pub(crate) fn run_quietly(command: &mut Command) -> Result<Finished> {
     let (mut reader, writer) =
-        std::io::pipe().map_err(|source| LaunchError::Start { program: shown(command), source })?;
+        io::pipe().map_err(|source| LaunchError::Start { program: shown(command), source })?;
     let (sender, said) = mpsc::channel();
     std::thread::spawn(move || {
         let mut text = Vec::new();
@@ -108,7 +203,7 @@ pub(crate) fn run_quietly(command: &mut Command) -> Result<Finished, LaunchError
     finished
 }
 
-fn run_within(command: &mut Command, limit: Duration) -> Result<Finished, LaunchError> {
+fn run_within(command: &mut Command, limit: Duration) -> Result<Finished> {
     let program = shown(command);
     let io = |source| LaunchError::Start { program: program.clone(), source };
     let start = Instant::now();
