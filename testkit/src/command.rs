@@ -92,12 +92,12 @@ pub fn scrub(command: &mut Command) {
 /// Runs a command to its end.
 #[track_caller]
 pub fn run(command: &mut Command) -> Ended {
-    finish(command, PATIENCE).into()
+    finish(command, PATIENCE)
 }
 
 /// Runs a command to its end, which must come within `limit`.
 #[track_caller]
-pub fn finish(command: &mut Command, limit: Duration) -> Output {
+pub fn finish(command: &mut Command, limit: Duration) -> Ended {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = Started::new(command);
     let (out, err) = (Drain::of(child.0.stdout.take()), Drain::of(child.0.stderr.take()));
@@ -110,7 +110,7 @@ pub fn finish(command: &mut Command, limit: Duration) -> Output {
         assert!(is_in_time, "{command:?} hangs:\n{}{}", out.text(), err.text());
         std::thread::sleep(Duration::from_millis(5));
     };
-    Output { status, stdout: out.into_bytes(), stderr: err.into_bytes() }
+    Output { status, stdout: out.into_bytes(), stderr: err.into_bytes() }.into()
 }
 
 /// Runs a command until a line of its standard error contains `text`, and returns the line.
