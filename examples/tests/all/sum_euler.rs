@@ -2,8 +2,9 @@
 //! launcher that `MPIEXEC_FOR_TESTS` names (without it those tests say so and pass).
 
 use crate::common::{SKELETONS, SKELETONS_OF_ROOT};
-use std::process::{Command, Stdio};
-use ultramarine_testkit::{Ended, alone, folder, run};
+use std::process::Command;
+use std::time::Duration;
+use ultramarine_testkit::{alone, finish, folder, run};
 
 const SUM_EULER: &str = env!("CARGO_BIN_EXE_sum_euler");
 
@@ -54,9 +55,8 @@ fn the_sum_up_to_10000_on_four_pes() {
 #[ignore = "takes minutes"]
 fn the_sum_up_to_100000() {
     let mut command = sum_euler("--upto 100000 --tasks 2000 --json");
-    command.stdin(Stdio::null()).stderr(Stdio::inherit());
-    let output = command.output().expect("the program is there");
-    assert_eq!(Ended::from(output).report()["result"], 3_039_650_754_u64);
+    let ended = finish(&mut command, Duration::from_mins(20));
+    assert_eq!(ended.report()["result"], 3_039_650_754_u64);
 }
 
 #[test]

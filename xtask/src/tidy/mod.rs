@@ -18,7 +18,8 @@ const FILE_LINES_MAX: usize = 450;
 
 /// The crates, each of which may depend on those before it and on no other. The last is for tests,
 /// whose dependencies do not count.
-const CRATES: [(&str, &str); 14] = [
+const CRATES: [(&str, &str); 15] = [
+    ("subprocess", "ultramarine-subprocess"),
     ("environment", "ultramarine-environment"),
     ("guard", "ultramarine-guard"),
     ("topology", "ultramarine-topology"),

@@ -1,23 +1,19 @@
 //! Starts programs, with or without a launcher, and reads their output.
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
+use ultramarine_subprocess::{Ended, run_with_errors_shown};
 
 /// The variable that names the launcher of the MPI of this build, as for the tests.
 const LAUNCHER: &str = "MPIEXEC_FOR_TESTS";
 
 /// The longest time for a program. After it, the program is ended.
 const TIME_LIMIT: Duration = Duration::from_mins(2);
-
-/// The time that a launcher gets to end its processes.
-const GRACE: Duration = Duration::from_secs(3);
 
 /// Why a program has no usable output.
 #[derive(Debug, thiserror::Error)]
@@ -178,68 +174,36 @@ impl Finished {
 
 /// Runs the program to its end.
 pub(crate) fn run(command: &mut Command) -> Result<Finished> {
-    run_within(command, TIME_LIMIT)
+    let ended = run_with_errors_shown(command, TIME_LIMIT);
+    finished(command, ended)
 }
 
 /// [`run`], but shows the program's standard error only if it fails: a job whose processes are
 /// killed writes much there.
 pub(crate) fn run_quietly(command: &mut Command) -> Result<Finished> {
-    let (mut reader, writer) =
-        io::pipe().map_err(|source| LaunchError::Start { program: shown(command), source })?;
-    let (sender, said) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut text = Vec::new();
-        // Output up to a read error counts. The send fails if the time limit has passed.
-        let _ = reader.read_to_end(&mut text);
-        let _ = sender.send(String::from_utf8_lossy(&text).into_owned());
-    });
-    command.stderr(writer);
-    let finished = run(command);
-    // The pipe ends when no process holds its other side. A process that never ends may hold it.
-    command.stderr(Stdio::null());
-    if finished.is_err() {
-        eprint!("{}", said.recv_timeout(GRACE).unwrap_or_default());
+    let ended = ultramarine_subprocess::run(command, TIME_LIMIT);
+    if let Ok(ended) = &ended
+        && !ended.succeeded()
+    {
+        eprint!("{}", ended.err);
     }
-    finished
+    finished(command, ended)
 }
 
-fn run_within(command: &mut Command, limit: Duration) -> Result<Finished> {
+fn finished(command: &Command, ended: io::Result<Ended>) -> Result<Finished> {
     let program = shown(command);
-    let io = |source| LaunchError::Start { program: program.clone(), source };
-    let start = Instant::now();
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(io)?;
-    let (sender, ended) = mpsc::channel();
-    if let Some(mut stdout) = child.stdout.take() {
-        std::thread::spawn(move || {
-            let mut output = String::new();
-            let read = stdout.read_to_string(&mut output).map(|_| output);
-            // This fails if the time limit has passed.
-            let _ = sender.send(read);
-        });
+    match ended {
+        Err(source) => Err(LaunchError::Start { program, source }),
+        Ok(Ended { status: None, .. }) => {
+            Err(LaunchError::TimeLimit { program, limit: TIME_LIMIT })
+        }
+        Ok(Ended { status: Some(status), .. }) if !status.success() => {
+            Err(LaunchError::Failed { program, status })
+        }
+        Ok(Ended { out, took, .. }) => {
+            Ok(Finished { program, output: out, seconds: took.as_secs_f64() })
+        }
     }
-    let Ok(output) = ended.recv_timeout(limit) else {
-        end(&mut child);
-        return Err(LaunchError::TimeLimit { program, limit });
-    };
-    let output = output.map_err(io)?;
-    let status = child.wait().map_err(io)?;
-    let seconds = start.elapsed().as_secs_f64();
-    if !status.success() {
-        return Err(LaunchError::Failed { program, status });
-    }
-    Ok(Finished { program, output, seconds })
-}
-
-/// Ends a program that takes too long, gently, so that a launcher also ends its processes.
-fn end(child: &mut Child) {
-    let _ = kill_process(Pid::from_child(child), Signal::TERM);
-    let deadline = Instant::now() + GRACE;
-    while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    // This fails if the program has ended already.
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 /// The command as a user would type it, without folders.
@@ -256,10 +220,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_does_not_end_is_ended() {
-        let ended = run_within(Command::new("sleep").arg("1000"), Duration::from_millis(50));
-        let error = ended.err().map(|error| error.to_string());
-        assert_eq!(error.as_deref(), Some("`sleep 1000` had not ended after 50ms"));
+    fn a_program_that_does_not_end_is_named() {
+        let sleep = ultramarine_subprocess::run(Command::new("sleep").arg("9"), Duration::ZERO);
+        let error = finished(Command::new("sleep").arg("9"), sleep).err().expect("it is late");
+        assert_eq!(error.to_string(), "`sleep 9` had not ended after 120s");
     }
 
     #[test]
