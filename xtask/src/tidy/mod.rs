@@ -83,11 +83,7 @@ pub(crate) fn run() -> Result<()> {
     let mut breaches = modules::breaches(&modules.collect::<Vec<_>>());
     breaches.extend(check(&tree, &paths));
     breaches.extend(variables::breaches(&tree));
-    let code: Vec<_> = tree.iter().filter(|file| !file.is_markdown()).cloned().collect();
-    breaches.extend(
-        crate::links::check(process::root(), &code)
-            .map_err(|error| Failure(format!("cannot read the Markdown files: {error}")))?,
-    );
+    breaches.extend(crate::links::check(process::root(), &tree));
     for breach in &breaches {
         println!("{breach}");
     }
