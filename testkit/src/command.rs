@@ -3,11 +3,11 @@
 use crate::PATIENCE;
 use serde_json::Value;
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Arc, Mutex, mpsc};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+use ultramarine_subprocess::Ended as Finished;
 
 /// How a command ended.
 #[derive(Debug)]
@@ -20,14 +20,6 @@ pub struct Ended {
     pub out: String,
     /// What it wrote to its standard error.
     pub err: String,
-}
-
-impl From<Output> for Ended {
-    fn from(output: Output) -> Self {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (out, err) = (text(&output.stdout), text(&output.stderr));
-        Ended { is_success: output.status.success(), code: output.status.code(), out, err }
-    }
 }
 
 impl Ended {
@@ -92,25 +84,16 @@ pub fn scrub(command: &mut Command) {
 /// Runs a command to its end.
 #[track_caller]
 pub fn run(command: &mut Command) -> Ended {
-    finish(command, PATIENCE).into()
+    finish(command, PATIENCE)
 }
 
 /// Runs a command to its end, which must come within `limit`.
 #[track_caller]
-pub fn finish(command: &mut Command, limit: Duration) -> Output {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = Started::new(command);
-    let (out, err) = (Drain::of(child.0.stdout.take()), Drain::of(child.0.stderr.take()));
-    let start = Instant::now();
-    let status = loop {
-        if let Some(status) = child.0.try_wait().expect("it is our child") {
-            break status;
-        }
-        let is_in_time = start.elapsed() < limit;
-        assert!(is_in_time, "{command:?} hangs:\n{}{}", out.text(), err.text());
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    Output { status, stdout: out.into_bytes(), stderr: err.into_bytes() }
+pub fn finish(command: &mut Command, limit: Duration) -> Ended {
+    let ended = ultramarine_subprocess::run(command, limit);
+    let Finished { status, out, err, .. } = ended.unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let Some(status) = status else { panic!("{command:?} hangs:\n{out}{err}") };
+    Ended { is_success: status.success(), code: status.code(), out, err }
 }
 
 /// Runs a command until a line of its standard error contains `text`, and returns the line.
@@ -144,42 +127,10 @@ impl Drop for Started {
     }
 }
 
-/// Reads a pipe to its end, so that it never fills up and holds its writer.
-struct Drain {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    reader: JoinHandle<()>,
-}
-
-impl Drain {
-    fn of(pipe: Option<impl Read + Send + 'static>) -> Self {
-        let mut pipe = BufReader::new(pipe.expect("it is piped"));
-        let bytes = Arc::new(Mutex::new(Vec::new()));
-        let read = bytes.clone();
-        let reader = std::thread::spawn(move || {
-            let mut line = Vec::new();
-            while pipe.read_until(b'\n', &mut line).expect("a pipe can be read") > 0 {
-                read.lock().expect(UNHARMED).append(&mut line);
-            }
-        });
-        Drain { bytes, reader }
-    }
-
-    /// What was read so far.
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes.lock().expect(UNHARMED)).into_owned()
-    }
-
-    fn into_bytes(self) -> Vec<u8> {
-        self.reader.join().expect("it reads to the end");
-        std::mem::take(&mut self.bytes.lock().expect(UNHARMED))
-    }
-}
-
-const UNHARMED: &str = "nothing panics that holds the bytes";
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     fn sh(script: &str) -> Command {
         let mut command = alone("sh", "-c");

@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 
 use crate::mpi::Mpi;
 use crate::process::{self, Failure, Result};
-use crate::setup::{self, Wanted};
+use crate::setup;
 
 /// The program, and the feature with which it is built.
 const PROGRAM: &str = "bench";
@@ -28,8 +28,7 @@ const WITH_VALUE: [&str; 2] = ["--python", "--plots"];
 pub(crate) fn run(lto: bool, arguments: &[String]) -> Result<ExitCode> {
     let source = fs::read_to_string(process::root().join(SOURCE));
     source.map_or(Ok(()), |source| check_names(&source, arguments))?;
-    let mpi = setup::ensure(Wanted::OneMpi)?.into_iter().next();
-    let mpi = mpi.ok_or_else(|| Failure("no MPI found".into()))?;
+    let mpi = setup::one_mpi()?;
 
     let profile = if lto { "lto" } else { "release" };
     let mut build = process::cargo();
@@ -53,8 +52,9 @@ pub(crate) fn run(lto: bool, arguments: &[String]) -> Result<ExitCode> {
 /// Refuses a name that the program does not know, before it is built for minutes.
 fn check_names(source: &str, arguments: &[String]) -> Result<()> {
     let list = source.split_once("const BENCHMARKS").map_or("", |(_, list)| list);
-    let known: Vec<_> =
-        list.split("name: \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let list = list.split_once("];").map_or("", |(list, _)| list);
+    // Each has two texts, the first of which is its name.
+    let known: Vec<_> = list.split('"').skip(1).step_by(4).collect();
     let mut before = "";
     for argument in arguments {
         let is_value = argument.starts_with('-') || WITH_VALUE.contains(&before);

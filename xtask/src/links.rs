@@ -7,7 +7,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use crate::messages;
@@ -24,50 +23,28 @@ const PROFILES: [&str; 2] = ["release/", "target/mpich/demo/"];
 /// What stands for a program of the reader's own in `target/release/…`.
 const OWN_PROGRAMS: [&str; 1] = ["program"];
 
-/// Every broken link and unknown command of the Markdown files below `root`, one line each. `code`
-/// are the Rust files and manifests.
-///
-/// # Errors
-/// A folder or file cannot be read, or is not UTF-8.
-pub(crate) fn check(root: &Path, code: &[Source]) -> io::Result<Vec<String>> {
-    let mut pages = Vec::new();
-    collect(root, &mut pages)?;
-    pages.sort();
+/// Every broken link and unknown command of the Markdown files of `tree`, which is that below
+/// `root`, one line each.
+pub(crate) fn check(root: &Path, tree: &[Source]) -> Vec<String> {
+    let (pages, code): (Vec<_>, Vec<_>) = tree.iter().partition(|file| file.is_markdown());
     let mut breaches = Vec::new();
-    for page in pages {
-        let text = fs::read_to_string(&page)?;
-        let name = page.strip_prefix(root).unwrap_or(&page).display().to_string();
+    for Source { path, text } in pages {
         let mut breach =
-            |line: usize, what: String| breaches.push(format!("{name}:{}: {what}", line + 1));
-        let folder = page.parent().unwrap_or(root);
-        for (line, kind, content) in lines(&text) {
+            |line: usize, what: String| breaches.push(format!("{path}:{}: {what}", line + 1));
+        for (line, kind, content) in lines(text) {
             match kind {
                 LineKind::Prose => targets(content)
-                    .filter_map(|target| broken(root, folder, &page, target))
+                    .filter_map(|target| broken(root, &root.join(path), target))
                     .for_each(|what| breach(line, what)),
-                LineKind::Shell => unknown(content, code).for_each(|what| breach(line, what)),
+                LineKind::Shell => unknown(content, &code).for_each(|what| breach(line, what)),
                 LineKind::Other => {}
             }
         }
-        if name == messages::PAGE {
-            breaches.extend(messages::check(&text, code));
+        if path == messages::PAGE {
+            breaches.extend(messages::check(text, &code));
         }
     }
-    Ok(breaches)
-}
-
-fn collect(folder: &Path, pages: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let (name, kind) = (entry.file_name(), entry.file_type()?);
-        let name = name.to_string_lossy();
-        if kind.is_dir() && !name.starts_with('.') && name != "target" {
-            collect(&entry.path(), pages)?;
-        } else if kind.is_file() && name.ends_with(".md") {
-            pages.push(entry.path());
-        }
-    }
-    Ok(())
+    breaches
 }
 
 /// What a line is.
@@ -103,12 +80,13 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
     inline.chain(pictures)
 }
 
-/// Why a link leads nowhere, if it does.
-fn broken(root: &Path, folder: &Path, page: &Path, target: &str) -> Option<String> {
+/// Why a link of a page leads nowhere, if it does.
+fn broken(root: &Path, page: &Path, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;
     }
     let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+    let folder = page.parent().unwrap_or(root);
     let file = if path.is_empty() { page.to_owned() } else { plain(&folder.join(path)) };
     if !file.starts_with(root) || !file.exists() {
         return Some(format!("the link to `{target}` leads to no file"));
@@ -159,7 +137,7 @@ fn slug(heading: &str) -> String {
 }
 
 /// The commands of a line of shell that do not exist, as far as they are ours.
-fn unknown<'a>(line: &'a str, code: &'a [Source]) -> impl Iterator<Item = String> + 'a {
+fn unknown<'a>(line: &'a str, code: &[&'a Source]) -> impl Iterator<Item = String> + use<'a> {
     let line = line.split(" #").next().unwrap_or(line);
     let words: Vec<&str> = line.split_whitespace().collect();
     let mut found = Vec::new();
@@ -198,7 +176,7 @@ fn unknown<'a>(line: &'a str, code: &'a [Source]) -> impl Iterator<Item = String
 }
 
 /// Whether a binary has this name: by its file, or in a manifest.
-fn is_program(name: &str, code: &[Source]) -> bool {
+fn is_program(name: &str, code: &[&Source]) -> bool {
     let (file, folder) = (format!("/bin/{name}.rs"), format!("/bin/{name}/main.rs"));
     let entry = format!("[[bin]]\nname = \"{name}\"");
     code.iter().any(|source| {
@@ -210,9 +188,9 @@ fn is_program(name: &str, code: &[Source]) -> bool {
 
 /// Whether some program has a flag of this name: a field of this name, or the name itself in
 /// quotes. (Those of clap are known.)
-fn is_flag(name: &str, code: &[Source]) -> bool {
+fn is_flag(name: &str, code: &[&Source]) -> bool {
     let (field, quoted) = (format!("{}:", name.replace('-', "_")), format!("\"{name}\""));
-    let is_said = |source: &Source| source.text.contains(&field) || source.text.contains(&quoted);
+    let is_said = |source: &&Source| source.text.contains(&field) || source.text.contains(&quoted);
     ["help", "version"].contains(&name) || code.iter().any(is_said)
 }
 
@@ -248,10 +226,10 @@ mod tests {
         fs::write(root.join("a.md"), "# One\n[ok](docs/b.md#two) [no](docs/c.md)\n").unwrap();
         let text = "# Two\n[ok](../a.md#one) [no](../a.md#three) [out](../../x) [web](https://x)\n";
         fs::write(root.join("docs/b.md"), text).unwrap();
-        let found = check(&root, &[]);
+        let found = check(&root, &crate::source::read_tree(&root).unwrap());
         fs::remove_dir_all(&root).unwrap();
         assert_eq!(
-            found.unwrap(),
+            found,
             [
                 "a.md:2: the link to `docs/c.md` leads to no file",
                 "docs/b.md:2: the link to `../a.md#three` leads to no heading",
@@ -267,6 +245,7 @@ mod tests {
             source("examples/Cargo.toml", "[[bin]]\nname = \"mpi_empty\"\n"),
             source("launch/src/options.rs", "kill_at: Option<KillTimes>"),
         ];
+        let code: Vec<_> = code.iter().collect();
         let found = |line: &str| unknown(line, &code).collect::<Vec<_>>();
         for fine in [
             "cargo xtask demo     # installs what is missing",

@@ -2,8 +2,9 @@
 //! `cargo xtask test`.
 //!
 //! This crate drives `cargo`, `apt-get` and `mpiexec` from outside. It must never depend on a crate
-//! of the project: it has to build and run on a machine where the project itself cannot be built
-//! yet, because what it needs is still to be installed by [`setup`].
+//! of the project, but for `subprocess`, which needs nothing of the machine: it has to build and
+//! run where the project itself cannot be built yet, because what it needs is still to be installed
+//! by [`setup`].
 
 #![forbid(unsafe_code)]
 

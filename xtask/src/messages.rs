@@ -14,7 +14,7 @@ const PIECE_CHARS_MIN: usize = 8;
 
 /// Messages in the first column of the page's tables of which no file of `code` says some piece,
 /// one line each. Messages of other programs stand after a word, as in `rustc's`.
-pub(crate) fn check(page: &str, code: &[Source]) -> Vec<String> {
+pub(crate) fn check(page: &str, code: &[&Source]) -> Vec<String> {
     let code: Vec<String> = code.iter().map(|source| said_by(&source.text)).collect();
     let mut breaches = Vec::new();
     for (line, row) in page.lines().enumerate() {
@@ -78,8 +78,8 @@ mod tests {
     #[test]
     fn a_message_of_the_page_is_one_of_the_code() {
         let text = "#[error(\"{pe} does not exist: the job \\\n     has `{pes}` PEs\")]";
-        let code = [Source { path: "a.rs".to_owned(), text: text.to_owned() }];
-        let found = |row: &str| check(row, &code);
+        let code = Source { path: "a.rs".to_owned(), text: text.to_owned() };
+        let found = |row: &str| check(row, &[&code]);
         assert_eq!(found("| `PE 7 does not exist: the job has …` | Count. |"), [""; 0]);
         assert_eq!(found("| rustc's `does not compile` | Mend it. |"), [""; 0]);
         let expected = [format!("{PAGE}:2: no program says `does not live`")];

@@ -72,6 +72,29 @@ pub(crate) fn output_of(command: &mut Command) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// What the command writes to its standard output; its errors are shown.
+///
+/// # Errors
+/// It cannot be started, or fails.
+pub(crate) fn output_or_failure(command: &mut Command) -> Result<String> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| cannot_start(command, &error))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(failed(command, output.status))
+    }
+}
+
+/// Takes out what a user's settings would say to the command.
+pub(crate) fn scrub(command: &mut Command) {
+    for (name, _) in env::vars_os() {
+        if name.to_string_lossy().starts_with("ULTRAMARINE_") {
+            command.env_remove(name);
+        }
+    }
+}
+
 /// Runs the command with this program's own input and output.
 pub(crate) fn status_of(command: &mut Command) -> Result<ExitStatus> {
     command.status().map_err(|error| cannot_start(command, &error))
@@ -80,11 +103,11 @@ pub(crate) fn status_of(command: &mut Command) -> Result<ExitStatus> {
 /// Runs the command with this program's own input and output; anything but success is a failure.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = status_of(command)?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(Failure(format!("`{}` failed ({status})", shown(command))))
-    }
+    if status.success() { Ok(()) } else { Err(failed(command, status)) }
+}
+
+fn failed(command: &Command, status: ExitStatus) -> Failure {
+    Failure(format!("`{}` failed ({status})", shown(command)))
 }
 
 pub(crate) fn cannot_start(command: &Command, error: &std::io::Error) -> Failure {

@@ -5,7 +5,7 @@
 //! prints. Charts go where the command says, with `--svg`.
 
 use std::fs;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 
 use crate::process::{self, Failure, Result};
 use crate::simulate;
@@ -48,17 +48,7 @@ fn failure(what: &str, error: &std::io::Error) -> Failure {
 /// What the simulator prints; its progress is shown.
 fn output_of(words: &str) -> Result<String> {
     let mut command = Command::new(simulate::program());
-    command.args(words.split_whitespace()).current_dir(process::root());
-    let output = command
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| process::cannot_start(&command, &error))?;
-    if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    } else {
-        Err(Failure(format!("`{}` failed ({})", process::shown(&command), output.status)))
-    }
+    process::output_or_failure(command.args(words.split_whitespace()).current_dir(process::root()))
 }
 
 /// The arguments of all commands in the page.

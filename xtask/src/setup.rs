@@ -46,6 +46,15 @@ pub(crate) fn ensure(wanted: Wanted) -> Result<Vec<Mpi>> {
     found.settle()
 }
 
+/// Gets the machine ready for a build with one MPI.
+///
+/// # Errors
+/// Something is missing and cannot be installed.
+pub(crate) fn one_mpi() -> Result<Mpi> {
+    let mpi = ensure(Wanted::OneMpi)?.into_iter().next();
+    mpi.ok_or_else(|| Failure("no MPI found".into()))
+}
+
 /// What is installed, and what is missing.
 #[derive(Debug, Default)]
 struct Found {

@@ -17,7 +17,7 @@ use clap::Parser;
 
 use crate::mpi::Mpi;
 use crate::process::{self, Failure, Result};
-use crate::setup::{self, Wanted};
+use crate::setup;
 
 /// Compare real jobs with simulated ones: makespan, FISH, SCHEDULE, NOWORK, NOTIFY
 #[derive(Parser)]
@@ -74,8 +74,7 @@ pub(crate) fn is_meant(arguments: &[String]) -> bool {
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let words = std::iter::once("validate").chain(arguments.iter().map(String::as_str));
     let arguments = Arguments::try_parse_from(words).unwrap_or_else(|error| error.exit());
-    let mpi = setup::ensure(Wanted::OneMpi)?.into_iter().next();
-    let mpi = mpi.ok_or_else(|| Failure("no MPI found".into()))?;
+    let mpi = setup::one_mpi()?;
     build(&mpi)?;
     let jobs = Jobs { mpi: &mpi, folder: mpi.target_dir().join("validate") };
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
@@ -148,13 +147,9 @@ impl Jobs<'_> {
     /// Measures the network. Returns the file that has it.
     fn measure(&self, pes: u32) -> Result<PathBuf> {
         let mut command = self.job(pes, "ultramarine topo --json");
-        command.stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let output = command.output().map_err(|error| process::cannot_start(&command, &error))?;
-        if !output.status.success() {
-            return Err(Failure(format!("`{}` failed", process::shown(&command))));
-        }
+        let printed = process::output_or_failure(command.stdout(Stdio::piped()))?;
         let path = self.folder.join(format!("network-{pes}.json"));
-        fs::write(&path, output.stdout)
+        fs::write(&path, printed)
             .map_err(|error| Failure(format!("cannot write {}: {error}", path.display())))?;
         Ok(path)
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use crate::process::{self, Failure, Result};
-use crate::setup::{self, Wanted};
+use crate::setup;
 
 /// A kind of call, and the code of the call of this number, which adds to `total`.
 type Kind = (&'static str, fn(u32) -> String);
@@ -86,8 +86,7 @@ const MANY: u32 = 9;
 /// # Errors
 /// A program cannot be built, or read.
 pub(crate) fn run() -> Result<ExitCode> {
-    let mpi = setup::ensure(Wanted::OneMpi)?.into_iter().next();
-    let mpi = mpi.ok_or_else(|| Failure("no MPI found".into()))?;
+    let mpi = setup::one_mpi()?;
     let package = process::target_root().join("weigh");
     write_programs(&package)?;
     let mut build = process::cargo();

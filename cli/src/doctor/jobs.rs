@@ -224,7 +224,8 @@ mod tests {
     fn job(said: Vec<Value>, is_well: bool) -> SmallJob {
         use std::os::unix::process::ExitStatusExt as _;
         let status = Some(std::process::ExitStatus::from_raw(if is_well { 0 } else { 256 }));
-        let ended = Ended { status, out: String::new(), err: "Error: bad luck\nbye\n".to_owned() };
+        let err = "Error: bad luck\nbye\n".to_owned();
+        let ended = Ended { status, took: Duration::ZERO, out: String::new(), err };
         SmallJob { processes: 3, launcher: "L".to_owned(), ended, said }
     }
 
@@ -250,7 +251,8 @@ mod tests {
     #[test]
     fn after_a_job_without_end_no_other_is_started() {
         let err = "\nssh: Connection refused\nkilled\n".to_owned();
-        let hung = || Ended { status: None, out: String::new(), err: err.clone() };
+        let hung = || Ended { status: None, ..job(vec![], true).ended };
+        let hung = || Ended { err: err.clone(), ..hung() };
         let started = std::cell::Cell::new(0);
         let checks = with_jobs(|_, _| {
             started.set(started.get() + 1);

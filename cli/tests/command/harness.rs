@@ -20,7 +20,7 @@ pub(crate) fn ultramarine<A: AsRef<OsStr>>(arguments: &[A]) -> Command {
 
 /// Runs it to its end.
 pub(crate) fn run(command: &mut Command) -> Ended {
-    finish(command, PATIENCE).into()
+    finish(command, PATIENCE)
 }
 
 /// What launchers of the two families say of themselves.

@@ -1,18 +1,11 @@
 //! `cholesky` as its user sees it: the factor is exact, and the same wherever it is computed.
 
+use crate::common::CHOLESKY;
 use serde_json::Value;
-use ultramarine_testkit::{alone, run};
-
-const CHOLESKY: &str = env!("CARGO_BIN_EXE_cholesky");
-
-/// The residual of a matrix, whose factor is computed with these flags.
-fn residual(flags: &str) -> Value {
-    run(&mut alone(CHOLESKY, &format!("{flags} --json"))).report()["result"].clone()
-}
 
 /// The residual of a matrix, computed on one PE.
 fn expected(matrix: &str) -> Value {
-    let expected = residual(&format!("{matrix} --pes 1 --threads 1"));
+    let expected = CHOLESKY.result(&format!("{matrix} --pes 1 --threads 1"));
     assert!(expected.as_f64().is_some_and(|residual| residual < 1e-13), "{matrix}: {expected}");
     expected
 }
@@ -32,7 +25,7 @@ fn the_factor_is_exact_and_has_the_same_bits_everywhere() {
             "--pes 1 --threads 1 --skeleton rayon",
             "--pes 1 --threads 2 --skeleton rayon",
         ] {
-            assert_eq!(residual(&format!("{matrix} {flags}")), expected, "{matrix} {flags}");
+            assert_eq!(CHOLESKY.result(&format!("{matrix} {flags}")), expected, "{matrix} {flags}");
         }
     }
     let other = expected("--size 192 --tile 64 --seed 8");
@@ -44,7 +37,7 @@ fn the_factor_is_exact_and_has_the_same_bits_everywhere() {
 fn a_memory_that_is_too_small_is_told_once_and_the_factor_is_the_same() {
     let matrix = "--size 640 --tile 64";
     let flags = format!("{matrix} --pes 1 --threads 1 --memory 1 --json");
-    let ended = run(&mut alone(CHOLESKY, &flags));
+    let ended = CHOLESKY.run(&flags);
     assert_eq!(ended.report()["result"], expected(matrix));
     let told = ended.err.matches("is too small for the graph on PE 0, by ").count();
     assert_eq!(told, 1, "{}", ended.err);
@@ -52,7 +45,7 @@ fn a_memory_that_is_too_small_is_told_once_and_the_factor_is_the_same() {
 
 #[test]
 fn flags_that_cannot_be_are_refused() {
-    for (flags, text) in [
+    CHOLESKY.refuses(&[
         ("--size 100 --tile 64", "--size 100 is no multiple of --tile 64"),
         ("--size 8 --tile 16", "--size 8 is no multiple of --tile 16"),
         ("--tile 0", "0 is not in 1..=4096"),
@@ -60,42 +53,26 @@ fn flags_that_cannot_be_are_refused() {
         ("--size -4", "-4 is not in 1..=100000"),
         ("--memory 0", "0 is not in 1..=1073741824"),
         ("--skeleton map", "'--skeleton <SKELETON>'"),
-    ] {
-        run(&mut alone(CHOLESKY, flags)).fails_with(text);
-    }
+    ]);
 }
 
 #[cfg(feature = "mpi")]
-mod mpi {
-    use super::*;
-    use crate::common::launched;
+#[test]
+fn any_number_of_ranks_comes_to_the_same_bits() {
+    let matrix = "--size 512 --tile 64";
+    let expected = expected(matrix);
+    CHOLESKY.on_ranks(4, matrix, |report| assert_eq!(report["result"], expected, "{report}"));
+}
 
-    #[test]
-    fn any_number_of_ranks_comes_to_the_same_bits() {
-        let matrix = "--size 512 --tile 64";
-        let expected = expected(matrix);
-        for ranks in 1..=4 {
-            for lane in ["mpi", "tcp"] {
-                let flags = format!("{matrix} --lane {lane} --json");
-                let Some(mut command) = launched(CHOLESKY, ranks, &flags) else { return };
-                assert_eq!(run(&mut command).report()["result"], expected, "{ranks} {flags}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_factor_has_the_same_bits_though_processes_die() {
-        // It takes long enough for all to die in it.
-        let matrix = "--size 2048 --tile 128";
-        let expected = expected(matrix);
-        for (lane, moments, deaths) in
-            [("mpi", "0.1", 1), ("mpi", "0.1,0.3", 2), ("tcp", "0.05,0.06,0.4", 3)]
-        {
-            let flags = format!("{matrix} --lane {lane} --json --kill-at {moments}");
-            let Some(mut command) = launched(CHOLESKY, 4, &flags) else { return };
-            let ended = run(&mut command);
-            assert_eq!(ended.report()["result"], expected, "{flags}");
-            assert_eq!(ended.err.matches("kills itself").count(), deaths, "{flags}: {}", ended.err);
-        }
+#[cfg(feature = "mpi")]
+#[test]
+fn the_factor_has_the_same_bits_though_processes_die() {
+    // It takes long enough for all to die in it.
+    let matrix = "--size 2048 --tile 128";
+    let expected = expected(matrix);
+    for (lane, moments) in [("mpi", "0.1"), ("mpi", "0.1,0.3"), ("tcp", "0.05,0.06,0.4")] {
+        CHOLESKY.survives(moments, &format!("{matrix} --lane {lane}"), |report| {
+            assert_eq!(report["result"], expected, "{lane} {moments}");
+        });
     }
 }

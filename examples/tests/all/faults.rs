@@ -1,19 +1,8 @@
 //! Killing processes on purpose, as the user of a program sees it: what is refused, and what the
 //! root says beforehand.
 
-use ultramarine_testkit::{alone, run};
-
-const LIOUVILLE: &str = env!("CARGO_BIN_EXE_liouville");
-#[cfg(feature = "mpi")]
-const FIBONACCI: &str = env!("CARGO_BIN_EXE_fibonacci");
-#[cfg(feature = "mpi")]
-const MANDELBROT: &str = env!("CARGO_BIN_EXE_mandelbrot");
-#[cfg(feature = "mpi")]
-const QUEENS: &str = env!("CARGO_BIN_EXE_queens");
-#[cfg(feature = "mpi")]
-const SUM_EULER: &str = env!("CARGO_BIN_EXE_sum_euler");
-#[cfg(feature = "mpi")]
-const UTS: &str = env!("CARGO_BIN_EXE_uts");
+use crate::common::LIOUVILLE;
+use ultramarine_testkit::run;
 
 #[test]
 fn flags_that_cannot_be_are_refused() {
@@ -26,7 +15,7 @@ fn flags_that_cannot_be_are_refused() {
         ("--chaos-within 0s", "more than zero"),
         ("--chaos-within 5", "a duration such as 500ms"),
     ] {
-        run(&mut alone(LIOUVILLE, &format!("--upto 10 {flags}"))).fails_with(text);
+        LIOUVILLE.run(&format!("--upto 10 {flags}")).fails_with(text);
     }
 }
 
@@ -37,24 +26,24 @@ fn variables_that_cannot_be_are_refused() {
         ("ULTRAMARINE_CHAOS_MONKEY", "yes", "ULTRAMARINE_CHAOS_MONKEY = `yes`: a seed"),
         ("ULTRAMARINE_CHAOS_WITHIN", "2days", "ULTRAMARINE_CHAOS_WITHIN = `2days`: at most a day"),
     ] {
-        run(alone(LIOUVILLE, "--upto 10").env(name, value)).fails_with(text);
+        run(LIOUVILLE.command("--upto 10").env(name, value)).fails_with(text);
     }
 }
 
 #[test]
 fn threads_are_not_killed() {
     for flags in ["--kill-at 1", "--chaos-monkey", "--chaos-monkey=3 --pes 4"] {
-        let ended = run(&mut alone(LIOUVILLE, &format!("--upto 10 {flags}")));
+        let ended = LIOUVILLE.run(&format!("--upto 10 {flags}"));
         ended.fails_with("kill processes, and here all PEs are threads of one: start the program");
     }
-    let mut by_variable = alone(LIOUVILLE, "--upto 10");
+    let mut by_variable = LIOUVILLE.command("--upto 10");
     run(by_variable.env("ULTRAMARINE_KILL_AT", "1")).fails_with("all PEs are threads of one");
 }
 
 #[cfg(feature = "mpi")]
 mod mpi {
     use super::*;
-    use crate::common::{launched, launcher};
+    use crate::common::{FIBONACCI, MANDELBROT, Program, QUEENS, SUM_EULER, UTS, launcher};
 
     #[test]
     fn more_kills_than_mortals_are_refused() {
@@ -62,7 +51,7 @@ mod mpi {
             (2, "--kill-at 9,9", "names 2 moments, and the job has 2 PEs: at most 1 of them"),
             (1, "--kill-at 9", "and the job has 1 PEs: at most 0 of them"),
         ] {
-            let Some(mut command) = launched(LIOUVILLE, ranks, flags) else { return };
+            let Some(mut command) = LIOUVILLE.launched(ranks, flags) else { return };
             run(&mut command).fails_with(text);
         }
     }
@@ -71,18 +60,9 @@ mod mpi {
     fn ranks_with_other_faults_are_refused() {
         for flags in ["--kill-at 9", "--chaos-monkey", "--chaos-monkey=3"] {
             let Some(mut command) = launcher() else { return };
-            command.args([
-                "-n",
-                "1",
-                LIOUVILLE,
-                "--upto",
-                "10",
-                "--chaos-monkey=4",
-                ":",
-                "-n",
-                "1",
-            ]);
-            command.args([LIOUVILLE, "--upto", "10"]).args(flags.split_whitespace());
+            let first = "--upto 10 --chaos-monkey=4 : -n 1".split(' ');
+            command.args(["-n", "1", LIOUVILLE.0]).args(first);
+            command.args([LIOUVILLE.0, "--upto", "10"]).args(flags.split_whitespace());
             run(&mut command).fails_with("it was told to kill others than rank 0 was");
         }
     }
@@ -99,7 +79,7 @@ mod mpi {
             ("--chaos-monkey --chaos-within 24h", "(again by --chaos-monkey="),
         ] {
             let flags = format!("--upto 1000 --json {flags}");
-            let Some(mut command) = launched(LIOUVILLE, 3, &flags) else { return };
+            let Some(mut command) = LIOUVILLE.launched(3, &flags) else { return };
             let ended = run(&mut command);
             assert_eq!(ended.report()["result"], -14);
             assert_eq!(ended.err.matches(said).count(), 1, "{}", ended.err);
@@ -107,16 +87,15 @@ mod mpi {
     }
 
     /// Long enough that they die in the middle of it.
-    const LONG: &str = "--upto 100000000 --tasks 200 --json";
+    const LONG: &str = "--upto 100000000 --tasks 200";
     const RESULT: i64 = -3884;
+    /// When they die, in seconds.
+    const TWO: &str = "0.02,0.06";
 
     fn survives_two_deaths_on(lane: &str) {
         for skeleton in ["par-map", "push-map", "par-map-2level-relaxed"] {
-            let flags = format!("{LONG} --supervised --kill-at 0.02,0.06 --lane {lane}");
-            let Some(mut command) = launched(LIOUVILLE, 4, &flags) else { return };
-            let ended = run(command.args(["--skeleton", skeleton]));
-            assert_eq!(ended.report()["result"], RESULT, "{lane} {skeleton}");
-            assert_eq!(ended.err.matches("kills itself").count(), 2, "{}", ended.err);
+            let flags = format!("{LONG} --lane {lane} --skeleton {skeleton}");
+            LIOUVILLE.survives(TWO, &flags, |report| assert_eq!(report["result"], RESULT));
         }
     }
 
@@ -131,12 +110,8 @@ mod mpi {
     }
 
     /// Runs a program on four ranks of which two die.
-    fn survives_two_deaths(program: &str, flags: &str, result: u64) {
-        let flags = format!("{flags} --threads 1 --json --supervised --kill-at 0.02,0.06");
-        let Some(mut command) = launched(program, 4, &flags) else { return };
-        let ended = run(&mut command);
-        assert_eq!(ended.report()["result"], result, "{flags}: {}", ended.err);
-        assert_eq!(ended.err.matches("kills itself").count(), 2, "{flags}: {}", ended.err);
+    fn survives_two_deaths(program: Program, flags: &str, result: u64) {
+        program.survives(TWO, flags, |report| assert_eq!(report["result"], result, "{flags}"));
     }
 
     #[test]
@@ -159,9 +134,8 @@ mod mpi {
     #[test]
     fn map_and_reduce_survives_two_deaths() {
         let flags = "--width 600 --height 450 --depth 1000";
-        let by_itself = format!("{flags} --skeleton sequential --json");
-        let report = run(&mut alone(MANDELBROT, &by_itself)).report();
-        let checksum = report["result"].as_u64().expect("a checksum");
+        let checksum = MANDELBROT.result(&format!("{flags} --skeleton sequential"));
+        let checksum = checksum.as_u64().expect("a checksum");
         for skeleton in ["par-map-reduce", "push-map-reduce"] {
             survives_two_deaths(MANDELBROT, &format!("{flags} --skeleton {skeleton}"), checksum);
         }
@@ -179,8 +153,8 @@ mod mpi {
     #[test]
     fn a_supervised_job_survives_the_chaos_monkey() {
         for _ in 0..3 {
-            let flags = format!("{LONG} --supervised --chaos-monkey --chaos-within 100ms");
-            let Some(mut command) = launched(LIOUVILLE, 4, &flags) else { return };
+            let flags = format!("{LONG} --json --supervised --chaos-monkey --chaos-within 100ms");
+            let Some(mut command) = LIOUVILLE.launched(4, &flags) else { return };
             let ended = run(&mut command);
             assert_eq!(ended.report()["result"], RESULT, "{}", ended.err);
             assert!(ended.err.contains("kills itself"), "{}", ended.err);
@@ -190,7 +164,7 @@ mod mpi {
     #[test]
     fn an_unsupervised_job_ends_with_the_death_that_it_lost_tasks_by() {
         let flags = format!("{LONG} --skeleton push-map --kill-at 0.05");
-        let Some(mut command) = launched(LIOUVILLE, 3, &flags) else { return };
+        let Some(mut command) = LIOUVILLE.launched(3, &flags) else { return };
         run(&mut command).fails_with("which died: spawn it with `cx.supervised()`");
     }
 }

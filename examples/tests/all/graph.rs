@@ -1,12 +1,10 @@
 //! The files by which examples show a graph and its run.
 
+use crate::common::{KARATSUBA, TASK_BENCH};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use ultramarine_testkit::{alone, run};
-
-const KARATSUBA: &str = env!("CARGO_BIN_EXE_karatsuba");
-const TASK_BENCH: &str = env!("CARGO_BIN_EXE_task_bench");
 
 /// Two products.
 const SMALL: &str = "--threshold 16 123456789012345 543210987654321";
@@ -63,7 +61,6 @@ fn what_cannot_be_shown_is_refused_before_the_work() {
 #[cfg(feature = "mpi")]
 mod mpi {
     use super::*;
-    use crate::common::launched;
     use num_bigint::BigUint;
 
     const MIDDLE: &str = "--threshold 8 12345678901234567890 98765432109876543210";
@@ -72,7 +69,7 @@ mod mpi {
     fn processes_show_what_they_computed() {
         let folder = tempfile::tempdir().expect("there is room");
         let json = folder.path().join("g.json");
-        let Some(mut command) = launched(KARATSUBA, 3, MIDDLE) else { return };
+        let Some(mut command) = KARATSUBA.launched(3, MIDDLE) else { return };
         let ended = run(command.args(["--json", "--timeline"]).arg(&json));
         assert_eq!(ended.report()["result"], "1219326311370217952237463801111263526900");
         let (pes, nodes) = timeline(&json);
@@ -87,7 +84,7 @@ mod mpi {
         let json = folder.path().join("g.json");
         let factor = "7".repeat(40_000);
         let flags = "--threshold 512 --json --progress --kill-at 0.05,0.2";
-        let Some(mut command) = launched(KARATSUBA, 4, flags) else { return };
+        let Some(mut command) = KARATSUBA.launched(4, flags) else { return };
         let ended = run(command.args([&factor, &factor]).arg("--timeline").arg(&json));
         let square = factor.parse::<BigUint>().expect("it is a number").pow(2);
         assert_eq!(ended.report()["result"], square.to_string());

@@ -1,6 +1,10 @@
 //! `--journal FILE` of the examples, as its user sees it: a program that is started again computes
 //! nothing again.
 
+use crate::common::{
+    FIBONACCI, KNAPSACK, LIOUVILLE, MANDELBROT, MAXCLIQUE, MERGE_SORT, Program, QUADRATURE, QUEENS,
+    SUM_EULER, UTS,
+};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use ultramarine_testkit::{alone, eventually, folder, run};
@@ -11,44 +15,21 @@ const JOHNSON: &str = concat!("--file ", env!("CARGO_MANIFEST_DIR"), "/graphs/jo
 
 /// Programs of each kind, their flags, the flags of another computation, and a skeleton that has no
 /// tasks.
-const PROGRAMS: [(&str, &str, &str, &str, &str); 10] = [
-    (
-        "sum_euler",
-        env!("CARGO_BIN_EXE_sum_euler"),
-        "--upto 900 --tasks 30",
-        "--upto 900 --tasks 31",
-        "rayon",
-    ),
-    ("liouville", env!("CARGO_BIN_EXE_liouville"), "--upto 90000", "--upto 90001", "fork-map"),
-    ("mandelbrot", env!("CARGO_BIN_EXE_mandelbrot"), "--depth 50", "--depth 51", "rayon"),
-    (
-        "merge_sort",
-        env!("CARGO_BIN_EXE_merge_sort"),
-        "--numbers 9000",
-        "--numbers 9000 --seed 2",
-        "sequential",
-    ),
-    ("fibonacci", env!("CARGO_BIN_EXE_fibonacci"), "--n 25", "--n 24", "fork-divide-and-conquer"),
-    ("queens", env!("CARGO_BIN_EXE_queens"), "--board 9", "--board 8", "rayon"),
-    (
-        "quadrature",
-        env!("CARGO_BIN_EXE_quadrature"),
-        "--tolerance 1e-5",
-        "--tolerance 1e-5 --to 2",
-        "sequential",
-    ),
-    (
-        "uts",
-        env!("CARGO_BIN_EXE_uts"),
-        "-t1 -a3 -d8 -b4 -r19",
-        "-t1 -a3 -d8 -b4 -r18",
-        "sequential",
-    ),
-    ("maxclique", env!("CARGO_BIN_EXE_maxclique"), HAMMING, JOHNSON, "sequential"),
-    ("knapsack", env!("CARGO_BIN_EXE_knapsack"), "--items 60", "--items 60 --seed 3", "rayon"),
+#[rustfmt::skip]
+const PROGRAMS: [(Program, &str, &str, &str); 10] = [
+    (SUM_EULER, "--upto 900 --tasks 30", "--upto 900 --tasks 31", "rayon"),
+    (LIOUVILLE, "--upto 90000", "--upto 90001", "fork-map"),
+    (MANDELBROT, "--depth 50", "--depth 51", "rayon"),
+    (MERGE_SORT, "--numbers 9000", "--numbers 9000 --seed 2", "sequential"),
+    (FIBONACCI, "--n 25", "--n 24", "fork-divide-and-conquer"),
+    (QUEENS, "--board 9", "--board 8", "rayon"),
+    (QUADRATURE, "--tolerance 1e-5", "--tolerance 1e-5 --to 2", "sequential"),
+    (UTS, "-t1 -a3 -d8 -b4 -r19", "-t1 -a3 -d8 -b4 -r18", "sequential"),
+    (MAXCLIQUE, HAMMING, JOHNSON, "sequential"),
+    (KNAPSACK, "--items 60", "--items 60 --seed 3", "rayon"),
 ];
 
-fn kept(program: &str, flags: &str, file: &Path) -> Command {
+fn kept(program: Program, flags: &str, file: &Path) -> Command {
     let mut command = alone(program, flags);
     command.args(["--pes", "2", "--threads", "1", "--json", "--journal"]).arg(file);
     command
@@ -56,9 +37,10 @@ fn kept(program: &str, flags: &str, file: &Path) -> Command {
 
 #[test]
 fn what_is_in_the_journal_is_not_computed_again() {
-    for (name, program, flags, _, _) in PROGRAMS {
+    for (program, flags, ..) in PROGRAMS {
+        let name = program.name();
         let file = folder!("again").join(name);
-        let expected = run(&mut alone(program, &format!("{flags} --json"))).report();
+        let expected = program.report(flags);
         let first = run(&mut kept(program, flags, &file)).report();
         assert_eq!(first["result"], expected["result"], "{name}");
         assert!(first["tasks"].as_u64() > Some(10), "{name}: {first}");
@@ -74,7 +56,7 @@ fn what_is_in_the_journal_is_not_computed_again() {
 fn a_search_that_is_killed_goes_on_where_it_was() {
     let (file, flags) =
         (folder!("killed").join("uts"), "-t1 -a3 -d10 -b4 -r19 --splitting depth:0");
-    let uts = || kept(env!("CARGO_BIN_EXE_uts"), flags, &file);
+    let uts = || kept(UTS, flags, &file);
     let mut job = uts().stdout(Stdio::null()).spawn().expect("it can be started");
     // A header has a few hundred bytes, and a record less than a hundred.
     let length = || file.metadata().map_or(0, |metadata| metadata.len());
@@ -90,7 +72,8 @@ fn a_search_that_is_killed_goes_on_where_it_was() {
 
 #[test]
 fn the_journal_of_other_flags_is_refused() {
-    for (name, program, flags, other, _) in PROGRAMS {
+    for (program, flags, other, _) in PROGRAMS {
+        let name = program.name();
         let file = folder!("refused").join(name);
         assert!(run(&mut kept(program, flags, &file)).is_success, "{name}");
         let ended = run(&mut kept(program, other, &file));
@@ -101,12 +84,13 @@ fn the_journal_of_other_flags_is_refused() {
 
 #[test]
 fn a_skeleton_without_tasks_has_no_journal() {
-    for (name, program, flags, _, skeleton) in PROGRAMS {
+    for (program, flags, _, skeleton) in PROGRAMS {
+        let name = program.name();
         let file = folder!("none").join(name);
         let ended = run(kept(program, flags, &file).args(["--skeleton", skeleton]));
         ended.fails_with(&format!("--journal: the skeleton {skeleton} has no tasks"));
         assert!(!file.exists(), "{name}");
-        let ended = run(&mut alone(program, &format!("{flags} --journal-required")));
+        let ended = program.run(&format!("{flags} --journal-required"));
         ended.fails_with("--journal <FILE>");
     }
 }

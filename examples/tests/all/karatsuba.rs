@@ -1,12 +1,11 @@
 //! `karatsuba` as its user sees it: its products are those of a library.
 
+use crate::common::KARATSUBA;
 use num_bigint::BigUint;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use ultramarine_testkit::{Ended, alone, eventually, folder, run};
-
-const KARATSUBA: &str = env!("CARGO_BIN_EXE_karatsuba");
 
 /// A number of this many digits, all different from the last.
 fn number(digits: u64) -> String {
@@ -91,14 +90,13 @@ fn what_is_no_number_is_refused() {
 #[cfg(feature = "mpi")]
 mod mpi {
     use super::*;
-    use crate::common::launched;
 
     #[test]
     fn the_product_comes_though_processes_die() {
         let (a, b) = (number(40_000), number(40_000));
         for at in ["0.05", "0.1,0.2", "0.05,0.05,0.3"] {
             let flags = format!("--threshold 512 --json --kill-at {at}");
-            let Some(mut command) = launched(KARATSUBA, 4, &flags) else { return };
+            let Some(mut command) = KARATSUBA.launched(4, &flags) else { return };
             let report = run(command.args([&a, &b])).report();
             assert_eq!(report["result"], expected(&a, &b), "{at}");
         }

@@ -1,13 +1,12 @@
 //! `knapsack` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
 //! (without it those tests say so and pass). What is best is found here by dynamic programming.
 
+use crate::common::KNAPSACK;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use ultramarine_examples::random;
 use ultramarine_testkit::{Ended, alone, folder, run};
-
-const KNAPSACK: &str = env!("CARGO_BIN_EXE_knapsack");
 
 const SPLITTINGS: [&str; 5] = ["steal-driven", "depth:0", "depth:2", "budget:1", "budget:50"];
 
@@ -170,7 +169,7 @@ fn any_number_of_ranks_finds_it_on_either_lane() {
     for ranks in 1..=4 {
         for lane in ["mpi", "tcp"] {
             let flags = format!("--lane {lane} --json --file");
-            let Some(mut command) = crate::common::launched(KNAPSACK, ranks, &flags) else {
+            let Some(mut command) = KNAPSACK.launched(ranks, &flags) else {
                 return;
             };
             items.is_best(&run(command.arg(&file)).report());
@@ -190,7 +189,7 @@ fn the_best_is_found_though_two_die() {
     let file = items.write("deaths");
     for splitting in SPLITTINGS {
         let flags = "--threads 1 --json --supervised --kill-at 0.02,0.06";
-        let Some(mut command) = crate::common::launched(KNAPSACK, 4, flags) else { return };
+        let Some(mut command) = KNAPSACK.launched(4, flags) else { return };
         let ended = run(command.args(["--splitting", splitting, "--file"]).arg(&file));
         items.is_best(&ended.report());
         assert_eq!(ended.err.matches("kills itself").count(), 2, "{splitting}: {}", ended.err);

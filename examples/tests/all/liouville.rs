@@ -1,30 +1,23 @@
 //! `liouville` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
 //! (without it those tests say so and pass). The values are those of OEIS A002819.
 
-use crate::common::{SKELETONS, SKELETONS_OF_ROOT};
-use std::process::Command;
-use ultramarine_testkit::{alone, run};
+use crate::common::{LIOUVILLE, SKELETONS, SKELETONS_OF_ROOT};
 
-const LIOUVILLE: &str = env!("CARGO_BIN_EXE_liouville");
-
-/// `liouville` with these flags, in an environment without launchers and settings.
-fn liouville(flags: &str) -> Command {
-    alone(LIOUVILLE, flags)
-}
+const LONG: &str = "--upto 1000000 --tasks 60 --threads 1 --pes 3";
 
 #[test]
 fn known_values_come_out() {
     for (upto, value) in
         [(1, 1), (2, 0), (10, 0), (100, -2), (1000, -14), (10_000, -94), (1_000_000, -530)]
     {
-        let flags = format!("--upto {upto} --tasks 7 --pes 2 --threads 1 --json");
-        assert_eq!(run(&mut liouville(&flags)).report()["result"], value, "L({upto})");
+        let flags = format!("--upto {upto} --tasks 7 --pes 2 --threads 1");
+        assert_eq!(LIOUVILLE.result(&flags), value, "L({upto})");
     }
 }
 
 #[test]
 fn the_default_is_the_sum_up_to_a_hundred_million() {
-    let report = run(&mut liouville("--json --skeleton rayon")).report();
+    let report = LIOUVILLE.report("--skeleton rayon");
     assert_eq!((&report["program"], &report["result"]), (&"liouville".into(), &(-3884).into()));
 }
 
@@ -32,10 +25,8 @@ fn the_default_is_the_sum_up_to_a_hundred_million() {
 fn every_skeleton_on_every_lane_gives_the_sum() {
     for lane in ["memory", "tcp"] {
         for skeleton in SKELETONS.into_iter().chain(SKELETONS_OF_ROOT) {
-            let flags = "--upto 1000000 --tasks 60 --threads 1 --pes 3 --json";
-            let mut command = liouville(flags);
-            command.args(["--lane", lane, "--skeleton", skeleton]);
-            let report = run(&mut command).report();
+            let flags = format!("{LONG} --lane {lane} --skeleton {skeleton}");
+            let report = LIOUVILLE.report(&flags);
             assert_eq!(report["result"], -530, "{lane} {skeleton}");
             assert_eq!(report["skeleton"], skeleton);
         }
@@ -46,10 +37,8 @@ fn every_skeleton_on_every_lane_gives_the_sum() {
 fn every_skeleton_supervised_gives_the_sum() {
     for lane in ["memory", "tcp"] {
         for skeleton in SKELETONS.into_iter().chain(SKELETONS_OF_ROOT) {
-            let flags = "--upto 1000000 --tasks 60 --threads 1 --pes 3 --supervised --json";
-            let mut command = liouville(flags);
-            command.args(["--lane", lane, "--skeleton", skeleton]);
-            let report = run(&mut command).report();
+            let flags = format!("{LONG} --supervised --lane {lane} --skeleton {skeleton}");
+            let report = LIOUVILLE.report(&flags);
             assert_eq!(report["result"], -530, "{lane} {skeleton}");
             let said = (&report["supervised"], &report["replicas"]);
             assert_eq!(said, (&true.into(), &0.into()), "{report}");
@@ -60,16 +49,13 @@ fn every_skeleton_supervised_gives_the_sum() {
 #[test]
 fn words_and_hierarchy_are_shown() {
     let flags = "--upto 1000 --pes 2 --threads 1 --show-topology --progress --supervised";
-    let ended = run(&mut liouville(flags));
-    assert!(ended.is_success, "{}", ended.err);
-    assert!(ended.out.contains("PE 1: rank 1"), "{}", ended.out);
-    assert!(ended.out.contains("liouville (par-map): -14"), "{}", ended.out);
-    assert!(ended.out.contains(" NOTIFY, 0 ACK, 0 replicas"), "{}", ended.out);
+    let texts = ["PE 1: rank 1", "liouville (par-map): -14", " NOTIFY, 0 ACK, 0 replicas"];
+    LIOUVILLE.shows(flags, &texts);
 }
 
 #[test]
 fn flags_that_cannot_be_are_refused() {
-    for (flags, text) in [
+    LIOUVILLE.refuses(&[
         ("--upto 0", "'--upto <N>': 0 is not in 1..=1000000000000"),
         ("--upto -5", "'--upto <N>': -5 is not in 1..=1000000000000"),
         ("--upto 1000000000001", "'--upto <N>'"),
@@ -79,24 +65,14 @@ fn flags_that_cannot_be_are_refused() {
         ("--upto 1000000000000 --tasks 4294967295", "4294967295 is not in 1..=10000000"),
         ("--skeleton fast", "'--skeleton <SKELETON>'"),
         ("--pes 0", "'--pes <P>'"),
-    ] {
-        run(&mut liouville(flags)).fails_with(text);
-    }
+    ]);
 }
 
 #[cfg(feature = "mpi")]
 #[test]
 fn any_number_of_ranks_gives_the_sum_on_either_lane() {
-    for ranks in 1..=4 {
-        for lane in ["mpi", "tcp"] {
-            let flags = format!("--upto 1000000 --tasks 40 --lane {lane} --json");
-            let Some(mut command) = crate::common::launched(LIOUVILLE, ranks, &flags) else {
-                return;
-            };
-            let report = run(&mut command).report();
-            assert_eq!((&report["result"], &report["pes"]), (&(-530).into(), &ranks.into()));
-        }
-    }
+    let flags = "--upto 1000000 --tasks 40";
+    LIOUVILLE.on_ranks(4, flags, |report| assert_eq!(report["result"], -530));
 }
 
 mod sums {

@@ -1,17 +1,12 @@
 //! `mandelbrot` as its user sees it: the checksum, the picture, and what happens when there can be
 //! none.
 
+use crate::common::MANDELBROT;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use ultramarine_testkit::{alone, folder, run};
 
 const SKELETONS: [&str; 4] = ["par-map-reduce", "push-map-reduce", "rayon", "sequential"];
-
-/// `mandelbrot` with these flags, in an environment without launchers and settings.
-fn mandelbrot(flags: &str) -> Command {
-    alone(env!("CARGO_BIN_EXE_mandelbrot"), flags)
-}
 
 /// The checksum by the book: the sum of each pixel's count times its number.
 fn checksum(width: u32, height: u32, depth: u32) -> u64 {
@@ -38,9 +33,9 @@ fn the_checksum_is_the_same_for_all() {
     for lane in ["memory", "tcp"] {
         for skeleton in SKELETONS {
             for more in ["--pes 1", "--pes 3", "--pes 3 --supervised", "--pes 2 --threshold 0"] {
-                let size = "--width 60 --height 45 --depth 200 --threads 1 --json --lane";
+                let size = "--width 60 --height 45 --depth 200 --threads 1 --lane";
                 let flags = format!("{size} {lane} {more}");
-                let report = run(mandelbrot(&flags).args(["--skeleton", skeleton])).report();
+                let report = MANDELBROT.report(&format!("{flags} --skeleton {skeleton}"));
                 assert_eq!(report["result"], expected, "{flags} {skeleton}");
                 assert_eq!(report["skeleton"], skeleton);
             }
@@ -53,11 +48,7 @@ fn the_smallest_and_the_flattest_pictures_are_right() {
     for (width, height, depth) in [(1, 1, 1), (20_000, 1, 3), (1, 20_000, 3), (3, 2, 200_000)] {
         let size = format!("--width {width} --height {height} --depth {depth}");
         let flags = format!("{size} --threshold 4294967295 --pes 2 --json");
-        assert_eq!(
-            run(&mut mandelbrot(&flags)).report()["result"],
-            checksum(width, height, depth),
-            "{size}"
-        );
+        assert_eq!(MANDELBROT.result(&flags), checksum(width, height, depth), "{size}");
     }
 }
 
@@ -82,7 +73,7 @@ fn the_picture_is_the_same_for_all() {
     for skeleton in SKELETONS {
         for more in ["--pes 3", "--pes 2 --supervised --lane tcp"] {
             let flags = format!("--width 64 --height 48 --depth 300 --threads 1 --json {more}");
-            let mut command = mandelbrot(&flags);
+            let mut command = MANDELBROT.command(&flags);
             let report = run(command.args(["--skeleton", skeleton, "--out"]).arg(&path)).report();
             assert_eq!(report["result"], checksum(64, 48, 300), "{flags} {skeleton}");
             // What is there already is replaced.
@@ -114,7 +105,8 @@ fn where_no_picture_can_be_nothing_is_done() {
         ("/proc/set.png".to_owned(), "cannot write the picture /proc/set.png: "),
     ] {
         // The work would take hours.
-        let mut command = mandelbrot("--width 20000 --height 20000 --depth 200000 --pes 2 --out");
+        let mut command =
+            MANDELBROT.command("--width 20000 --height 20000 --depth 200000 --pes 2 --out");
         let ended = run(command.arg(&path));
         ended.fails_with(&format!("cannot write the picture {path}: "));
         ended.fails_with(text);
@@ -129,8 +121,7 @@ fn the_result_is_printed_though_the_picture_cannot_be_saved() {
     let folder = folder!("unsaved");
     // No file may have any content here, but an empty one can be made before the work.
     let mut command = alone("sh", "-c");
-    command
-        .args(["trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_mandelbrot")]);
+    command.args(["trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"", MANDELBROT.0]);
     command.args("--width 64 --height 48 --depth 300 --pes 2 --json --out".split(' '));
     let path = folder.join("set.png");
     let ended = run(command.arg(&path));
@@ -142,7 +133,7 @@ fn the_result_is_printed_though_the_picture_cannot_be_saved() {
 
 #[test]
 fn flags_that_cannot_be_are_refused() {
-    for (flags, text) in [
+    MANDELBROT.refuses(&[
         ("--width 0", "invalid value '0' for '--width <W>': 0 is not in 1..=20000"),
         ("--width 20001", "'--width <W>': 20001 is not in 1..=20000"),
         ("--height 0", "'--height <H>': 0 is not in 1..=20000"),
@@ -152,9 +143,7 @@ fn flags_that_cannot_be_are_refused() {
         ("--threshold -1", "'--threshold <T>': -1 is not in 0..=4294967295"),
         ("--skeleton par-map", "'--skeleton <SKELETON>'"),
         ("--out", "a value is required for '--out <FILE>'"),
-    ] {
-        run(&mut mandelbrot(flags)).fails_with(text);
-    }
+    ]);
 }
 
 #[cfg(feature = "mpi")]
@@ -163,8 +152,7 @@ fn only_the_root_writes() {
     let path = folder!("mandelbrot_of_ranks").join("set.png");
     for ranks in 1..=3 {
         let flags = "--width 64 --height 48 --depth 300 --supervised --json --out";
-        let program = env!("CARGO_BIN_EXE_mandelbrot");
-        let Some(mut command) = crate::common::launched(program, ranks, flags) else { return };
+        let Some(mut command) = MANDELBROT.launched(ranks, flags) else { return };
         let report = run(command.arg(&path)).report();
         assert_eq!(report["result"], checksum(64, 48, 300));
         assert_eq!((decoded(&path).0, &report["pes"]), (64, &ranks.into()));

@@ -2,13 +2,12 @@
 //! (without it those tests say so and pass). The graphs are families of the DIMACS challenge, made
 //! here by their rules; their clique numbers are known.
 
+use crate::common::MAXCLIQUE;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use ultramarine_testkit::{Ended, alone, folder, run};
-
-const MAXCLIQUE: &str = env!("CARGO_BIN_EXE_maxclique");
 
 const SPLITTINGS: [&str; 5] = ["steal-driven", "depth:0", "depth:2", "budget:1", "budget:50"];
 
@@ -204,7 +203,7 @@ fn any_number_of_ranks_finds_it_on_either_lane() {
     for ranks in 1..=4 {
         for lane in ["mpi", "tcp"] {
             let flags = format!("--lane {lane} --json --file");
-            let Some(mut command) = crate::common::launched(MAXCLIQUE, ranks, &flags) else {
+            let Some(mut command) = MAXCLIQUE.launched(ranks, &flags) else {
                 return;
             };
             is_clique(&run(command.arg(&path)).report(), &graph, 11);
@@ -231,7 +230,7 @@ fn is_found_though_two_die(splittings: &[&str]) {
     let (graph, path) = (johnson(16), file(&name, johnson(16)));
     for &splitting in splittings {
         let flags = "--threads 1 --json --supervised --kill-at 0.02,0.06";
-        let Some(mut command) = crate::common::launched(MAXCLIQUE, 4, flags) else { return };
+        let Some(mut command) = MAXCLIQUE.launched(4, flags) else { return };
         let ended = run(command.args(["--splitting", splitting, "--file"]).arg(&path));
         is_clique(&ended.report(), &graph, 8);
         assert_eq!(ended.err.matches("kills itself").count(), 2, "{splitting}: {}", ended.err);

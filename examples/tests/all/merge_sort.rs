@@ -1,42 +1,32 @@
 //! `merge_sort` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
 //! (without it that test says so and passes).
 
-use crate::common::{SKELETONS, SKELETONS_OF_ROOT};
-use std::process::Command;
-use ultramarine_testkit::{alone, run};
-
-const MERGE_SORT: &str = env!("CARGO_BIN_EXE_merge_sort");
+use crate::common::{MERGE_SORT, SKELETONS, SKELETONS_OF_ROOT};
+#[cfg(feature = "mpi")]
+use ultramarine_testkit::run;
 
 /// What a sort of the first 200,000 numbers comes to, however many tasks there are.
 const DIGEST: i64 = -8_329_805_337_914_376_081;
-
-/// `merge_sort` with these flags, in an environment without launchers and settings.
-fn merge_sort(flags: &str) -> Command {
-    alone(MERGE_SORT, flags)
-}
 
 #[test]
 fn every_skeleton_on_every_lane_sorts() {
     for lane in ["memory", "tcp"] {
         for skeleton in SKELETONS.into_iter().chain(SKELETONS_OF_ROOT) {
-            let flags = "--numbers 200000 --tasks 7 --threads 1 --pes 3 --supervised --json";
-            let mut command = merge_sort(flags);
-            command.args(["--lane", lane, "--skeleton", skeleton]);
-            assert_eq!(run(&mut command).report()["result"], DIGEST, "{lane} {skeleton}");
+            let flags = "--numbers 200000 --tasks 7 --threads 1 --pes 3 --supervised";
+            let flags = format!("{flags} --lane {lane} --skeleton {skeleton}");
+            assert_eq!(MERGE_SORT.result(&flags), DIGEST, "{lane} {skeleton}");
         }
     }
 }
 
 #[test]
 fn flags_that_cannot_be_are_refused() {
-    for (flags, text) in [
+    MERGE_SORT.refuses(&[
         ("--numbers 0", "'--numbers <N>': 0 is not in 1..=1000000000"),
         ("--numbers -5", "'--numbers <N>'"),
         ("--tasks 0", "'--tasks <K>': 0 is not in 1..=10000000"),
         ("--set single_copy=perhaps", "true or false"),
-    ] {
-        run(&mut merge_sort(flags)).fails_with(text);
-    }
+    ]);
 }
 
 #[cfg(feature = "mpi")]
@@ -48,7 +38,7 @@ fn ranks_sort_whether_they_copy_from_each_other_or_not() {
                 "--numbers 200000 --tasks 7 --threads 1 --lane {lane} --json \
                  --set single_copy={single_copy}"
             );
-            let Some(mut command) = crate::common::launched(MERGE_SORT, 3, &flags) else { return };
+            let Some(mut command) = MERGE_SORT.launched(3, &flags) else { return };
             assert_eq!(run(&mut command).report()["result"], DIGEST, "{lane} {single_copy}");
         }
     }

@@ -1,10 +1,9 @@
 //! What a user sees of a program whose output cannot be written.
 
+use crate::common::QUEENS;
 use std::ffi::OsString;
 use std::process::Command;
 use ultramarine_testkit::{alone, run};
-
-const QUEENS: &str = env!("CARGO_BIN_EXE_queens");
 
 /// The command behind a shell that redirects something.
 fn redirected(command: &Command, redirection: &str) -> Command {

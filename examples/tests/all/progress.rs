@@ -1,18 +1,15 @@
 //! The lines by which programs say how far they are, where there is no terminal.
 
-use ultramarine_testkit::{alone, run, run_until};
-
-const TASK_BENCH: &str = env!("CARGO_BIN_EXE_task_bench");
+use crate::common::{FIBONACCI, LIOUVILLE, MANDELBROT, QUEENS, SUM_EULER, TASK_BENCH};
+use ultramarine_testkit::{alone, run_until};
 
 // Most of these runs would take hours; each is killed after its first line.
 
 #[test]
 fn a_line_says_how_many_tasks_have_ended_and_of_how_many() {
-    const EULER: &str = env!("CARGO_BIN_EXE_sum_euler");
-    const LIOUVILLE: &str = env!("CARGO_BIN_EXE_liouville");
     for (program, flags, of_all) in [
-        (EULER, "--upto 100000 --tasks 100000 --skeleton par-map-sliced", "/25000"),
-        (EULER, "--upto 100000 --tasks 100000 --skeleton par-map-sliced --partial", "/100000"),
+        (SUM_EULER, "--upto 100000 --tasks 100000 --skeleton par-map-sliced", "/25000"),
+        (SUM_EULER, "--upto 100000 --tasks 100000 --skeleton par-map-sliced --partial", "/100000"),
         (LIOUVILLE, "--upto 100000000000 --tasks 200000 --skeleton par-map-chunked", "/50000"),
     ] {
         let flags = format!("{flags} --pes 2 --threads 2 --progress");
@@ -35,7 +32,7 @@ fn a_line_says_how_many_nodes_of_a_graph_are_computed_and_of_how_many() {
 #[test]
 fn the_last_line_says_that_all_nodes_are_computed() {
     let flags = "--width 2 --steps 40 --iterations 1500000 --pes 2 --threads 1 --progress";
-    let ended = run(&mut alone(TASK_BENCH, flags));
+    let ended = TASK_BENCH.run(flags);
     let last = ended.err.lines().rfind(|line| line.contains("nodes computed after"));
     let last = last.expect("it takes longer than a second");
     assert!(last.contains("81/81 nodes"), "{last}");
@@ -43,9 +40,6 @@ fn the_last_line_says_that_all_nodes_are_computed() {
 
 #[test]
 fn who_divides_shows_how_many_tasks_have_ended() {
-    const QUEENS: &str = env!("CARGO_BIN_EXE_queens");
-    const FIBONACCI: &str = env!("CARGO_BIN_EXE_fibonacci");
-    const MANDELBROT: &str = env!("CARGO_BIN_EXE_mandelbrot");
     for (program, flags) in [
         (QUEENS, "--board 20"),
         (QUEENS, "--board 20 --skeleton push-divide-and-conquer"),

@@ -1,13 +1,9 @@
 //! `quadrature` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
 //! (without it those tests say so and pass).
 
-use crate::common::DIVISIONS;
+use crate::common::{DIVISIONS, QUADRATURE};
 use serde_json::Value;
 use std::f64::consts::PI;
-use std::process::Command;
-use ultramarine_testkit::{alone, run};
-
-const QUADRATURE: &str = env!("CARGO_BIN_EXE_quadrature");
 
 /// Each is divided some hundred times.
 const INTEGRALS: [&str; 3] = [
@@ -16,15 +12,9 @@ const INTEGRALS: [&str; 3] = [
     "--function dome --from 0.1 --to 1.1 --tolerance 1e-12",
 ];
 
-/// `quadrature` with these flags, in an environment without launchers and settings.
-fn quadrature(flags: &str) -> Command {
-    alone(QUADRATURE, flags)
-}
-
 /// The integral without parallelism, which is printed with all its digits.
 fn sequential(integral: &str) -> Value {
-    let flags = format!("{integral} --skeleton sequential --pes 1 --threads 1 --json");
-    run(&mut quadrature(&flags)).report()["result"].clone()
+    QUADRATURE.result(&format!("{integral} --skeleton sequential --pes 1 --threads 1"))
 }
 
 #[test]
@@ -35,11 +25,9 @@ fn every_division_on_every_lane_comes_to_the_same_bits() {
         for (lane, skeleton) in
             ["memory", "tcp"].into_iter().flat_map(|lane| DIVISIONS.map(|by| (lane, by)))
         {
-            let flags = format!("{integral} --pes 3 --threads 1 --supervised --json");
-            let mut command = quadrature(&flags);
-            command.args(["--lane", lane, "--skeleton", skeleton]);
-            let report = run(&mut command).report();
-            assert_eq!(report["result"], expected, "{integral} {lane} {skeleton}");
+            let flags = format!("{integral} --pes 3 --threads 1 --supervised");
+            let flags = format!("{flags} --lane {lane} --skeleton {skeleton}");
+            assert_eq!(QUADRATURE.result(&flags), expected, "{flags}");
         }
     }
 }
@@ -60,7 +48,7 @@ fn integrals_are_those_of_the_antiderivatives() {
 
 #[test]
 fn flags_that_cannot_be_are_refused() {
-    for (flags, text) in [
+    QUADRATURE.refuses(&[
         ("--from 1 --to 1", "--from must be less than --to, not 1 and 1"),
         ("--from nan", "nan is not from"),
         ("--to inf", "inf is not from -1e6 to 1e6"),
@@ -73,24 +61,14 @@ fn flags_that_cannot_be_are_refused() {
             "--function poles --from 0.3",
             "from 0.3 to 1 the integral of poles is NaN: is the function",
         ),
-    ] {
-        run(&mut quadrature(flags)).fails_with(text);
-    }
+    ]);
 }
 
 #[cfg(feature = "mpi")]
 #[test]
 fn any_number_of_ranks_comes_to_the_same_bits() {
     let expected = sequential(INTEGRALS[0]);
-    for ranks in 1..=4 {
-        for lane in ["mpi", "tcp"] {
-            let flags = format!("{} --lane {lane} --json", INTEGRALS[0]);
-            let Some(mut command) = crate::common::launched(QUADRATURE, ranks, &flags) else {
-                return;
-            };
-            assert_eq!(run(&mut command).report()["result"], expected, "{ranks} {lane}");
-        }
-    }
+    QUADRATURE.on_ranks(4, INTEGRALS[0], |report| assert_eq!(report["result"], expected));
 }
 
 #[cfg(feature = "mpi")]
@@ -99,11 +77,8 @@ fn the_bits_are_the_same_though_two_die() {
     let integral = "--function peak --tolerance 1e-7";
     let expected = sequential(integral);
     for skeleton in ["par-divide-and-conquer", "push-divide-and-conquer"] {
-        let flags =
-            format!("{integral} --skeleton {skeleton} --json --supervised --kill-at 0.05,0.1");
-        let Some(mut command) = crate::common::launched(QUADRATURE, 4, &flags) else { return };
-        let ended = run(&mut command);
-        assert_eq!(ended.report()["result"], expected, "{skeleton}");
-        assert_eq!(ended.err.matches("kills itself").count(), 2, "{skeleton}: {}", ended.err);
+        QUADRATURE.survives("0.05,0.1", &format!("{integral} --skeleton {skeleton}"), |report| {
+            assert_eq!(report["result"], expected, "{skeleton}");
+        });
     }
 }

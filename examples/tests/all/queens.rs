@@ -1,22 +1,17 @@
 //! `queens` as its user sees it. The values are those of OEIS A000170.
 
-use crate::common::DIVISIONS;
+use crate::common::{DIVISIONS, QUEENS};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use ultramarine_testkit::{alone, run};
-
-/// `queens` with these flags, in an environment without launchers and settings.
-fn queens(flags: &str) -> Command {
-    alone(env!("CARGO_BIN_EXE_queens"), flags)
-}
+use ultramarine_testkit::run;
 
 #[test]
 fn every_skeleton_on_every_lane_gives_the_number() {
     for lane in ["memory", "tcp"] {
         for skeleton in DIVISIONS {
             for more in ["", "--supervised", "--threshold 2"] {
-                let flags = format!("--board 8 --pes 3 --threads 1 --json --lane {lane} {more}");
-                let report = run(queens(&flags).args(["--skeleton", skeleton])).report();
+                let flags = format!("--board 8 --pes 3 --threads 1 --lane {lane} {more}");
+                let report = QUEENS.report(&format!("{flags} --skeleton {skeleton}"));
                 assert_eq!(report["result"], 92, "{flags} {skeleton}");
                 assert_eq!(report["skeleton"], skeleton);
                 assert_eq!(report["supervised"], more == "--supervised");
@@ -30,9 +25,8 @@ fn boards_of_every_size_and_threshold_are_right() {
     for (board, expected) in [(1, 1), (2, 0), (3, 0), (4, 2), (8, 92)] {
         for threshold in [0, 1, 3, 4_000_000_000_u32] {
             for skeleton in DIVISIONS {
-                let flags =
-                    format!("--board {board} --threshold {threshold} --pes 2 --threads 1 --json");
-                let report = run(queens(&flags).args(["--skeleton", skeleton])).report();
+                let flags = format!("--board {board} --threshold {threshold} --pes 2 --threads 1");
+                let report = QUEENS.report(&format!("{flags} --skeleton {skeleton}"));
                 assert_eq!(report["result"], expected, "{board}, {skeleton} down to {threshold}");
             }
         }
@@ -42,7 +36,7 @@ fn boards_of_every_size_and_threshold_are_right() {
 #[test]
 fn the_board_of_the_paper_has_its_number() {
     for flags in ["", "--supervised", "--skeleton push-divide-and-conquer --supervised"] {
-        let report = run(&mut queens(&format!("--board 14 --pes 2 --json {flags}"))).report();
+        let report = QUEENS.report(&format!("--board 14 --pes 2 {flags}"));
         assert_eq!(report["result"], 365_596, "{report}");
         assert_eq!(report["replicas"], 0);
     }
@@ -51,17 +45,16 @@ fn the_board_of_the_paper_has_its_number() {
 #[test]
 fn without_division_nothing_leaves_the_root() {
     for skeleton in ["par-divide-and-conquer", "push-divide-and-conquer"] {
-        let flags =
-            format!("--board 9 --threshold 0 --pes 3 --threads 1 --json --skeleton {skeleton}");
-        let report = run(&mut queens(&flags)).report();
+        let flags = format!("--board 9 --threshold 0 --pes 3 --threads 1 --skeleton {skeleton}");
+        let report = QUEENS.report(&flags);
         assert_eq!((&report["result"], &report["tasks"]), (&352.into(), &1.into()), "{report}");
     }
 }
 
 #[test]
 fn only_the_first_rows_are_placed() {
-    let flags = "--board 10 --pes 3 --threads 1 --json --skeleton push-divide-and-conquer";
-    let report = run(&mut queens(flags)).report();
+    let flags = "--board 10 --pes 3 --threads 1 --skeleton push-divide-and-conquer";
+    let report = QUEENS.report(flags);
     assert_eq!(report["result"], 724);
     // Of the 10 + 72 boards with one or two queens, those that were drawn for another PE.
     let tasks = report["tasks"].as_u64().expect("a number of tasks");
@@ -72,15 +65,12 @@ fn only_the_first_rows_are_placed() {
 #[test]
 fn words_and_hierarchy_are_shown() {
     let flags = "--board 8 --pes 2 --threads 1 --show-topology --progress --supervised";
-    let ended = run(&mut queens(flags));
-    assert!(ended.is_success, "{}", ended.err);
-    assert!(ended.out.contains("PE 1: rank 1"), "{}", ended.out);
-    assert!(ended.out.contains("queens (par-divide-and-conquer): 92"), "{}", ended.out);
+    QUEENS.shows(flags, &["PE 1: rank 1", "queens (par-divide-and-conquer): 92"]);
 }
 
 #[test]
 fn flags_that_cannot_be_are_refused() {
-    for (flags, text) in [
+    QUEENS.refuses(&[
         ("--board 0", "invalid value '0' for '--board <N>': 0 is not in 1..=20"),
         ("--board 21", "invalid value '21' for '--board <N>': 21 is not in 1..=20"),
         ("--board -8", "'--board <N>': -8 is not in 1..=20"),
@@ -88,21 +78,13 @@ fn flags_that_cannot_be_are_refused() {
         ("--threshold 4294967296", "'--threshold <T>': 4294967296 is not in 0..=4294967295"),
         ("--skeleton par-map", "'--skeleton <SKELETON>'"),
         ("--pes 0", "'--pes <P>'"),
-    ] {
-        run(&mut queens(flags)).fails_with(text);
-    }
+    ]);
 }
 
 #[cfg(feature = "mpi")]
 #[test]
 fn any_number_of_ranks_gives_the_number() {
-    for ranks in 1..=3 {
-        let flags = "--board 10 --supervised --json";
-        let program = env!("CARGO_BIN_EXE_queens");
-        let Some(mut command) = crate::common::launched(program, ranks, flags) else { return };
-        let report = run(&mut command).report();
-        assert_eq!((&report["result"], &report["pes"]), (&724.into(), &ranks.into()));
-    }
+    QUEENS.on_ranks(3, "--board 10 --supervised", |report| assert_eq!(report["result"], 724));
 }
 
 /// The root waited a minute at the end for PEs that had never started, and did not say why.
@@ -113,7 +95,7 @@ fn a_pe_that_cannot_start_is_not_waited_for() {
     for memory in (60..140).step_by(10).map(|megabytes| 1000 * megabytes) {
         let mut shell = Command::new("sh");
         let limited = format!("ulimit -v {memory} && exec \"$@\"");
-        let queens = queens("--board 8 --pes 3 --threads 1");
+        let queens = QUEENS.command("--board 8 --pes 3 --threads 1");
         shell.args(["-c", &limited, "sh"]).arg(queens.get_program()).args(queens.get_args());
         let start = Instant::now();
         let ended = run(&mut shell);

@@ -1,14 +1,12 @@
 //! `--record FILE` of the examples that map, as its user sees it.
 
+use crate::common::{NAPS, Program, SUM_EULER};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use ultramarine_testkit::{alone, folder, run};
 
-const NAPS: &str = env!("CARGO_BIN_EXE_naps");
-const SUM_EULER: &str = env!("CARGO_BIN_EXE_sum_euler");
-
-fn recorded(program: &str, flags: &str, file: &Path) -> Value {
+fn recorded(program: Program, flags: &str, file: &Path) -> Value {
     let mut command = alone(program, flags);
     run(command.arg("--record").arg(file)).report();
     let text = fs::read_to_string(file).expect("there is a file");
@@ -70,6 +68,6 @@ fn a_file_that_cannot_be_written_is_an_error_before_the_work() {
 
 #[test]
 fn naps_of_no_possible_length_are_refused() {
-    let ended = run(&mut alone(NAPS, "--shortest 20 --longest 10"));
+    let ended = NAPS.run("--shortest 20 --longest 10");
     ended.fails_with("--shortest 20 is more than --longest 10; give at most that");
 }

@@ -1,11 +1,10 @@
 //! `stencil` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
 //! (without it those tests say so and pass).
 
+use crate::common::STENCIL;
 use serde_json::Value;
-use std::process::Command;
-use ultramarine_testkit::{alone, run};
-
-const STENCIL: &str = env!("CARGO_BIN_EXE_stencil");
+#[cfg(feature = "mpi")]
+use ultramarine_testkit::run;
 
 /// Small plates: with less rows than PEs, with bands of one row, and with rounds of several
 /// lengths.
@@ -16,15 +15,9 @@ const PLATES: [&str; 4] = [
     "--rows 61 --columns 512 --steps 200",
 ];
 
-/// `stencil` with these flags, in an environment without launchers and settings.
-fn stencil(flags: &str) -> Command {
-    alone(STENCIL, flags)
-}
-
 /// What comes out without parallelism.
 fn sequential(plate: &str) -> Value {
-    let flags = format!("{plate} --skeleton sequential --pes 1 --threads 1 --json");
-    run(&mut stencil(&flags)).report()["result"].clone()
+    STENCIL.result(&format!("{plate} --skeleton sequential --pes 1 --threads 1"))
 }
 
 #[test]
@@ -33,9 +26,8 @@ fn bands_on_every_lane_come_to_the_same_bits() {
         let expected = sequential(plate);
         for lane in ["memory", "tcp"] {
             for pes in 1..=4 {
-                let flags = format!("{plate} --pes {pes} --threads 1 --lane {lane} --json");
-                let report = run(&mut stencil(&flags)).report();
-                assert_eq!(report["result"], expected, "{flags}");
+                let flags = format!("{plate} --pes {pes} --threads 1 --lane {lane}");
+                assert_eq!(STENCIL.result(&flags), expected, "{flags}");
             }
         }
     }
@@ -57,16 +49,14 @@ fn a_plate_is_what_its_neighbours_make_of_it() {
 
 #[test]
 fn flags_that_cannot_be_are_refused() {
-    for (flags, text) in [
+    STENCIL.refuses(&[
         ("--rows 0", "'--rows <N>': 0 is not in 1..=20000"),
         ("--columns 2", "'--columns <N>': 2 is not in 3..=20000"),
         ("--columns 512.5", "'--columns <N>'"),
         ("--steps -1", "'--steps <N>'"),
         ("--round 0", "'--round <N>': 0 is not in 1..=1000000000"),
         ("--skeleton map", "'--skeleton <SKELETON>'"),
-    ] {
-        run(&mut stencil(flags)).fails_with(text);
-    }
+    ]);
 }
 
 #[cfg(feature = "mpi")]
@@ -74,46 +64,40 @@ fn flags_that_cannot_be_are_refused() {
 fn ranks_on_either_lane_come_to_the_same_as_by_mpi_alone() {
     let plate = PLATES[3];
     let expected = sequential(plate);
+    STENCIL.on_ranks(4, plate, |report| assert_eq!(report["result"], expected, "{report}"));
     for ranks in 1..=4 {
-        for lane in ["mpi", "tcp"] {
-            let flags = format!("{plate} --lane {lane} --json");
-            let Some(mut command) = crate::common::launched(STENCIL, ranks, &flags) else { return };
-            assert_eq!(run(&mut command).report()["result"], expected, "{ranks} {lane}");
-        }
         let twin = crate::common::launched(env!("CARGO_BIN_EXE_stencil_mpi"), ranks, plate);
-        let twin = run(&mut twin.expect("there is a launcher")).report();
-        assert_eq!(twin["result"], expected, "{ranks}");
+        let Some(mut twin) = twin else { return };
+        assert_eq!(run(&mut twin).report()["result"], expected, "{ranks}");
     }
 }
 
 #[cfg(feature = "mpi")]
 #[test]
 fn those_that_are_left_go_back_to_where_they_agreed() {
-    goes_back("mpi", &[("0.1", 1), ("0.1,0.2", 2)]);
+    goes_back("mpi", &["0.1", "0.1,0.2"]);
 }
 
 #[cfg(feature = "mpi")]
 #[test]
 fn the_last_that_is_left_goes_back_to_where_all_agreed() {
-    goes_back("tcp", &[("0.05,0.06,0.3", 3)]);
+    goes_back("tcp", &["0.05,0.06,0.3"]);
 }
 
-/// Kills processes at these moments, in seconds, and this number of them in each job.
+/// Kills processes at these moments, in seconds, in each job.
 #[cfg(feature = "mpi")]
-fn goes_back(lane: &str, kills: &[(&str, usize)]) {
+fn goes_back(lane: &str, kills: &[&str]) {
     // It takes long enough for all to die in it.
     let plate = "--rows 512 --columns 512 --steps 2000 --round 100";
     let expected = sequential(plate);
-    for &(moments, deaths) in kills {
-        let flags = format!("{plate} --lane {lane} --json --supervised --kill-at {moments}");
-        let Some(mut command) = crate::common::launched(STENCIL, 4, &flags) else { return };
-        let ended = run(&mut command);
-        let report = ended.report();
-        assert_eq!(report["result"], expected, "{flags}");
-        assert_eq!(ended.err.matches("kills itself").count(), deaths, "{flags}: {}", ended.err);
-        // Those that die together cost one round.
-        let rounds = report["rounds"].as_u64().expect("a number");
-        assert!(rounds > 20 && rounds <= 20 + deaths as u64, "{flags}: {rounds}");
+    for moments in kills {
+        STENCIL.survives(moments, &format!("{plate} --lane {lane}"), |report| {
+            assert_eq!(report["result"], expected, "{lane} {moments}");
+            // Those that die together cost one round.
+            let deaths = moments.split(',').count() as u64;
+            let rounds = report["rounds"].as_u64().expect("a number");
+            assert!(rounds > 20 && rounds <= 20 + deaths, "{lane} {moments}: {rounds}");
+        });
     }
 }
 
@@ -121,6 +105,6 @@ fn goes_back(lane: &str, kills: &[(&str, usize)]) {
 #[test]
 fn a_death_ends_a_job_that_is_not_supervised() {
     let flags = "--steps 1000000000 --kill-at 0.1";
-    let Some(mut command) = crate::common::launched(STENCIL, 3, flags) else { return };
+    let Some(mut command) = STENCIL.launched(3, flags) else { return };
     run(&mut command).fails_with("spawn it with `cx.supervised()`");
 }

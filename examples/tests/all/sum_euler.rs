@@ -1,23 +1,14 @@
 //! `sum_euler` as its user sees it: results, reports, error texts, exit codes; alone and under the
 //! launcher that `MPIEXEC_FOR_TESTS` names (without it those tests say so and pass).
 
-use crate::common::{SKELETONS, SKELETONS_OF_ROOT};
-use std::process::{Command, Stdio};
-use ultramarine_testkit::{Ended, alone, folder, run};
-
-const SUM_EULER: &str = env!("CARGO_BIN_EXE_sum_euler");
-
-/// `sum_euler` with these flags, in an environment without launchers and settings.
-fn sum_euler(flags: &str) -> Command {
-    alone(SUM_EULER, flags)
-}
+use crate::common::{SKELETONS, SKELETONS_OF_ROOT, SUM_EULER};
+use std::time::Duration;
+use ultramarine_testkit::{alone, finish, folder, run};
 
 #[test]
 fn alone_and_sequentially_the_sum_is_right() {
-    let ended = run(&mut sum_euler("--upto 10000 --skeleton sequential"));
-    assert!(ended.is_success, "{}", ended.err);
-    assert!(ended.out.contains("sum_euler (sequential): 30397486"), "{}", ended.out);
-    let small = run(&mut sum_euler("--upto 1 --tasks 50 --json")).report();
+    SUM_EULER.shows("--upto 10000 --skeleton sequential", &["sum_euler (sequential): 30397486"]);
+    let small = SUM_EULER.report("--upto 1 --tasks 50");
     assert_eq!((&small["result"], &small["tasks"]), (&1.into(), &1.into()));
 }
 
@@ -25,10 +16,8 @@ fn alone_and_sequentially_the_sum_is_right() {
 fn every_skeleton_on_every_lane_gives_the_sum() {
     for lane in ["memory", "tcp"] {
         for skeleton in SKELETONS.into_iter().chain(SKELETONS_OF_ROOT) {
-            let flags = "--upto 3000 --tasks 60 --threads 1 --pes 3 --json";
-            let mut command = sum_euler(flags);
-            command.args(["--lane", lane, "--skeleton", skeleton]);
-            let report = run(&mut command).report();
+            let flags = "--upto 3000 --tasks 60 --threads 1 --pes 3";
+            let report = SUM_EULER.report(&format!("{flags} --lane {lane} --skeleton {skeleton}"));
             assert_eq!(report["result"], 2_736_188, "{lane} {skeleton}");
             assert_eq!(report["skeleton"], skeleton);
         }
@@ -38,31 +27,30 @@ fn every_skeleton_on_every_lane_gives_the_sum() {
 #[test]
 fn supervised_tasks_give_the_sum() {
     for skeleton in SKELETONS {
-        let flags = "--upto 3000 --tasks 60 --threads 1 --pes 3 --supervised --json --skeleton";
-        let report = run(sum_euler(flags).arg(skeleton)).report();
+        let flags = "--upto 3000 --tasks 60 --threads 1 --pes 3 --supervised";
+        let report = SUM_EULER.report(&format!("{flags} --skeleton {skeleton}"));
         assert_eq!((&report["result"], &report["supervised"]), (&2_736_188.into(), &true.into()));
     }
 }
 
 #[test]
 fn the_sum_up_to_10000_on_four_pes() {
-    let flags = "--upto 10000 --pes 4 --threads 1 --lane tcp --skeleton par-map-2level --json";
-    assert_eq!(run(&mut sum_euler(flags)).report()["result"], 30_397_486);
+    let flags = "--upto 10000 --pes 4 --threads 1 --lane tcp --skeleton par-map-2level";
+    assert_eq!(SUM_EULER.result(flags), 30_397_486);
 }
 
 #[test]
 #[ignore = "takes minutes"]
 fn the_sum_up_to_100000() {
-    let mut command = sum_euler("--upto 100000 --tasks 2000 --json");
-    command.stdin(Stdio::null()).stderr(Stdio::inherit());
-    let output = command.output().expect("the program is there");
-    assert_eq!(Ended::from(output).report()["result"], 3_039_650_754_u64);
+    let mut command = SUM_EULER.command("--upto 100000 --tasks 2000 --json");
+    let ended = finish(&mut command, Duration::from_mins(20));
+    assert_eq!(ended.report()["result"], 3_039_650_754_u64);
 }
 
 #[test]
 fn the_report_has_the_fields_that_scripts_read() {
-    let flags = "--upto 4000 --tasks 123 --pes 2 --threads 1 --show-topology --json";
-    let report = run(&mut sum_euler(flags)).report();
+    let flags = "--upto 4000 --tasks 123 --pes 2 --threads 1 --show-topology";
+    let report = SUM_EULER.report(flags);
     assert_eq!(report["program"], "sum_euler");
     assert_eq!((&report["pes"], &report["threads"]), (&2.into(), &1.into()));
     assert_eq!(report["tasks"], 123);
@@ -77,9 +65,8 @@ fn the_report_has_the_fields_that_scripts_read() {
 
 #[test]
 fn the_efficiency_is_shown() {
-    let ended = run(&mut sum_euler("--upto 3000 --pes 2 --threads 1 --progress --efficiency"));
-    assert!(ended.is_success, "{}", ended.err);
-    assert!(ended.out.contains("efficiency"), "{}", ended.out);
+    let flags = "--upto 3000 --pes 2 --threads 1 --progress --efficiency";
+    SUM_EULER.shows(flags, &["efficiency"]);
 }
 
 #[test]
@@ -90,13 +77,13 @@ fn who_is_asked_to_end_says_what_is_there() {
     let report = run(command.arg(SUM_EULER).args(flags.split(' '))).report();
     let (done, of) = (report["ranges"].as_u64(), report["of"].as_u64());
     assert!(done < of && of == Some(100_000), "{report}");
-    let report = run(&mut sum_euler("--upto 3000 --pes 2 --partial --supervised --json")).report();
+    let report = SUM_EULER.report("--upto 3000 --pes 2 --partial --supervised");
     assert_eq!((&report["result"], &report["ranges"]), (&2_736_188.into(), &400.into()));
 }
 
 #[test]
 fn flags_that_cannot_be_are_refused() {
-    for (flags, text) in [
+    SUM_EULER.refuses(&[
         ("--upto 0", "'--upto <N>': 0 is not in 1..=1000000000"),
         ("--upto -5", "'--upto <N>': -5 is not in 1..=1000000000"),
         ("--tasks 0", "'--tasks <K>': 0 is not in 1..=10000000"),
@@ -113,9 +100,7 @@ fn flags_that_cannot_be_are_refused() {
         ("--set max_hops=x", "max_hops = `x`"),
         ("--set max_hop=1", "max_hop is not a setting; the settings are max_fish,"),
         ("--topology /nowhere.toml", "cannot read the topology file /nowhere.toml"),
-    ] {
-        run(&mut sum_euler(flags)).fails_with(text);
-    }
+    ]);
 }
 
 #[test]
@@ -131,7 +116,7 @@ fn variables_that_cannot_be_are_refused() {
         ("ULTRAMARINE_MAX_HOP", "1", "ULTRAMARINE_MAX_HOP is not a setting"),
         ("ULTRAMARINE_SPIN", "7", "ULTRAMARINE_SPIN = `7`"),
     ] {
-        run(sum_euler("--upto 10").env(name, value)).fails_with(text);
+        run(SUM_EULER.command("--upto 10").env(name, value)).fails_with(text);
     }
 }
 
@@ -154,15 +139,16 @@ fn topology_files_that_cannot_be_are_refused() {
     ] {
         let file = folder.join(name);
         std::fs::write(&file, content).expect("the folder is ours");
-        run(sum_euler("--upto 10 --pes 2").env("ULTRAMARINE_TOPOLOGY", &file)).fails_with(text);
-        run(sum_euler("--upto 10 --topology").arg(&file)).fails_with(text);
+        run(SUM_EULER.command("--upto 10 --pes 2").env("ULTRAMARINE_TOPOLOGY", &file))
+            .fails_with(text);
+        run(SUM_EULER.command("--upto 10 --topology").arg(&file)).fails_with(text);
     }
 }
 
 /// As under `srun --mpi=none`: the environment says four, and each process is alone.
 #[test]
 fn a_world_of_one_is_an_error() {
-    let mut command = sum_euler("--upto 10");
+    let mut command = SUM_EULER.command("--upto 10");
     command.env("SLURM_NTASKS", "4").env("SLURM_PROCID", "0").env("SLURM_STEP_ID", "0");
     if cfg!(feature = "mpi") {
         run(&mut command).fails_with("SLURM_NTASKS says that 4 processes were started, but MPI");
@@ -178,7 +164,7 @@ fn a_world_of_one_is_an_error() {
 /// In the script of a batch job Slurm's variables speak of the whole allocation.
 #[test]
 fn a_batch_script_starts_one_process() {
-    let mut command = sum_euler("--upto 3000 --pes 2 --threads 1 --json");
+    let mut command = SUM_EULER.command("--upto 3000 --pes 2 --threads 1 --json");
     command.env("SLURM_NTASKS", "4").env("SLURM_PROCID", "0").env("SLURM_JOB_ID", "1");
     assert_eq!(run(&mut command).report()["pes"], 2);
 }
@@ -186,20 +172,13 @@ fn a_batch_script_starts_one_process() {
 #[cfg(feature = "mpi")]
 mod mpi {
     use super::*;
-    use crate::common::{launched, launcher};
-
-    /// The launcher that belongs to this build, starting this many ranks of `sum_euler`.
-    fn mpiexec(ranks: u32, flags: &str) -> Option<Command> {
-        launched(SUM_EULER, ranks, flags)
-    }
+    use crate::common::launcher;
 
     #[test]
     fn any_number_of_ranks_gives_the_sum() {
-        for ranks in 1..=4 {
-            let Some(mut command) = mpiexec(ranks, "--upto 3000 --tasks 40 --json") else { return };
-            let report = run(&mut command).report();
-            assert_eq!((&report["result"], &report["pes"]), (&2_736_188.into(), &ranks.into()));
-        }
+        SUM_EULER.on_ranks(4, "--upto 3000 --tasks 40", |report| {
+            assert_eq!(report["result"], 2_736_188);
+        });
     }
 
     /// The program's functions are compiled with the library, and its `main` apart from them. Other
@@ -207,7 +186,7 @@ mod mpi {
     #[test]
     fn functions_of_the_library_run_in_other_processes() {
         let flags = "--upto 6000 --tasks 100 --skeleton par-map --json";
-        let Some(mut command) = mpiexec(3, flags) else { return };
+        let Some(mut command) = SUM_EULER.launched(3, flags) else { return };
         let report = run(&mut command).report();
         assert_eq!(report["result"], 10_943_164, "{report}");
         assert!(report["steals"].as_object().is_some_and(|steals| !steals.is_empty()), "{report}");
@@ -217,7 +196,7 @@ mod mpi {
     fn every_skeleton_gives_the_sum() {
         for skeleton in SKELETONS {
             let flags = "--upto 3000 --tasks 40 --json --show-topology --skeleton";
-            let Some(mut command) = mpiexec(3, flags) else { return };
+            let Some(mut command) = SUM_EULER.launched(3, flags) else { return };
             let ended = run(command.arg(skeleton));
             assert_eq!(ended.report()["result"], 2_736_188, "{skeleton}");
             let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("on Linux");
@@ -227,15 +206,9 @@ mod mpi {
     }
 
     #[test]
-    fn the_lane_may_be_tcp() {
-        let Some(mut command) = mpiexec(3, "--upto 3000 --lane tcp --json") else { return };
-        assert_eq!(run(&mut command).report()["result"], 2_736_188);
-    }
-
-    #[test]
     fn a_launcher_and_pes_inside_one_process_contradict_each_other() {
         for flags in ["--pes 2", "--lane memory"] {
-            let Some(mut command) = mpiexec(2, "--upto 10") else { return };
+            let Some(mut command) = SUM_EULER.launched(2, "--upto 10") else { return };
             run(command.args(flags.split_whitespace())).fails_with("leave out one of the two");
         }
     }
@@ -244,12 +217,12 @@ mod mpi {
     fn different_programs_in_one_job_are_refused() {
         let Some(mut command) = launcher() else { return };
         let folder = folder!("mixed");
-        let mut program = std::fs::read(SUM_EULER).expect("the program is there");
+        let mut program = std::fs::read(SUM_EULER.0).expect("the program is there");
         program.push(0);
         let other = folder.join("sum_euler");
-        std::fs::copy(SUM_EULER, &other).expect("the folder is ours");
+        std::fs::copy(SUM_EULER.0, &other).expect("the folder is ours");
         std::fs::write(&other, program).expect("the folder is ours");
-        command.args(["-n", "1", SUM_EULER, "--upto", "10", ":", "-n", "1"]);
+        command.args(["-n", "1", SUM_EULER.0, "--upto", "10", ":", "-n", "1"]);
         command.arg(other).args(["--upto", "10"]);
         run(&mut command).fails_with("the processes run different programs: rank 0 build");
     }
@@ -265,7 +238,7 @@ mod mpi {
             ("--set message_bytes_max=5000", "its message_bytes_max is 5000"),
         ] {
             let Some(mut command) = launcher() else { return };
-            command.args(["-n", "2", SUM_EULER, "--upto", "10", ":", "-n", "1", SUM_EULER]);
+            command.args(["-n", "2", SUM_EULER.0, "--upto", "10", ":", "-n", "1", SUM_EULER.0]);
             command.args(["--upto", "10"]).args(flags.split_whitespace());
             let ended = run(&mut command);
             ended.fails_with(text);
@@ -280,8 +253,8 @@ mod mpi {
             ("ULTRAMARINE_LOG=bogus=", "ULTRAMARINE_LOG = `bogus=`"),
         ] {
             let Some(mut command) = launcher() else { return };
-            command.args(["-n", "1", SUM_EULER, "--upto", "10", ":", "-n", "1", "env", variable]);
-            let ended = run(command.args([SUM_EULER, "--upto", "10"]));
+            command.args(["-n", "1", SUM_EULER.0, "--upto", "10", ":", "-n", "1", "env", variable]);
+            let ended = run(command.args([SUM_EULER.0, "--upto", "10"]));
             ended.fails_with(text);
             ended.fails_with("rank 1 on");
         }
@@ -303,8 +276,10 @@ mod mpi {
             (None, "from the host name, and rank 0 from a topology file"),
         ] {
             let Some(mut command) = launcher() else { return };
-            command.args(["-n", "1", SUM_EULER, "--upto", "10"]).args(file("a"));
-            command.args([":", "-n", "1", SUM_EULER, "--upto", "10"]).args(other.iter().flatten());
+            command.args(["-n", "1", SUM_EULER.0, "--upto", "10"]).args(file("a"));
+            command
+                .args([":", "-n", "1", SUM_EULER.0, "--upto", "10"])
+                .args(other.iter().flatten());
             let ended = run(&mut command);
             ended.fails_with(text);
             ended.fails_with("rank 1 on");
@@ -315,7 +290,7 @@ mod mpi {
     fn a_process_that_never_joins_is_not_waited_for_without_end() {
         let Some(mut command) = launcher() else { return };
         command.env("ULTRAMARINE_START_DEADLINE", "1s");
-        command.args(["-n", "1", SUM_EULER, "--upto", "10", ":", "-n", "1", "sleep", "40"]);
+        command.args(["-n", "1", SUM_EULER.0, "--upto", "10", ":", "-n", "1", "sleep", "40"]);
         run(&mut command).fails_with("rank 0 has waited 1s for the other processes to start");
     }
 
@@ -326,7 +301,7 @@ mod mpi {
             ("ULTRAMARINE_MAX_HOPS", "x", "ULTRAMARINE_MAX_HOPS = `x`"),
             ("ULTRAMARINE_MAX_HOP", "1", "ULTRAMARINE_MAX_HOP is not a setting"),
         ] {
-            let Some(mut command) = mpiexec(2, "--upto 10") else { return };
+            let Some(mut command) = SUM_EULER.launched(2, "--upto 10") else { return };
             run(command.env(name, value)).fails_with(text);
         }
     }

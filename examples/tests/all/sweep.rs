@@ -1,6 +1,7 @@
 //! `sweep` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names
 //! (without it those tests say so and pass).
 
+use crate::common::SWEEP;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
@@ -8,16 +9,9 @@ use std::path::Path;
 use std::process::Command;
 use ultramarine_testkit::{alone, folder, run};
 
-const SWEEP: &str = env!("CARGO_BIN_EXE_sweep");
-
 /// A small sweep, and what it comes to.
 const SMALL: &str = "--points 200 --steps 100 --table-mb 1 --json";
 const DIGEST: i64 = -5_926_375_051_121_464_854;
-
-/// `sweep` with these flags, in an environment without launchers and settings.
-fn sweep(flags: &str) -> Command {
-    alone(SWEEP, flags)
-}
 
 /// What is in an output file: each point once, with its value.
 fn points(file: &Path) -> BTreeMap<u64, f64> {
@@ -38,7 +32,7 @@ fn points(file: &Path) -> BTreeMap<u64, f64> {
 fn every_skeleton_on_every_lane_writes_the_same() {
     let file = folder!("sweep_skeletons").join("points.csv");
     let command = |flags: &str| {
-        let mut command = sweep(SMALL);
+        let mut command = SWEEP.command(SMALL);
         command.args(flags.split_whitespace()).arg("--output").arg(&file);
         command
     };
@@ -76,7 +70,7 @@ fn output_that_cannot_be_written_is_an_error() {
         (nowhere, "cannot write the output /nowhere/points.csv: No such file"),
         (full, "cannot write the output /dev/full: No space left"),
     ] {
-        run(sweep(SMALL).arg("--output").arg(file)).fails_with(text);
+        run(SWEEP.command(SMALL).arg("--output").arg(file)).fails_with(text);
     }
 }
 
@@ -95,22 +89,20 @@ fn output_that_fails_in_mid_run_is_an_error_that_names_the_file() {
     };
     // The whole would take days, so it ends only by the error.
     let endless = "--points 1000000000 --table-mb 1 --pes 1 --threads 1";
-    let ended = run(sweep(endless).arg("--output").arg(&pipe));
+    let ended = run(SWEEP.command(endless).arg("--output").arg(&pipe));
     assert_eq!(reader.join().expect("it reads"), *b"point,value\n");
     ended.fails_with(&format!("cannot write the output {}: Broken pipe", pipe.display()));
 }
 
 #[test]
 fn flags_that_cannot_be_are_refused() {
-    for (flags, text) in [
+    SWEEP.refuses(&[
         ("--points 0", "'--points <N>': 0 is not in 1..=1000000000"),
         ("--steps -1", "'--steps <N>'"),
         ("--table-mb 0", "'--table-mb <MB>': 0 is not in 1..=4000"),
         ("--skeleton rayon", "'--skeleton <SKELETON>'"),
         ("--output", "--output"),
-    ] {
-        run(&mut sweep(flags)).fails_with(text);
-    }
+    ]);
 }
 
 #[cfg(feature = "mpi")]
@@ -120,7 +112,7 @@ fn ranks_get_the_table_on_either_lane_as_by_mpi_alone() {
         for lane in ["mpi", "tcp"] {
             let walks = "--points 200 --steps 10000 --table-mb 1";
             let flags = format!("{walks} --json --lane {lane}");
-            let Some(mut command) = crate::common::launched(SWEEP, ranks, &flags) else { return };
+            let Some(mut command) = SWEEP.launched(ranks, &flags) else { return };
             let report = run(&mut command).report();
             let twin = crate::common::launched(env!("CARGO_BIN_EXE_sweep_mpi"), ranks, walks);
             let twin = run(&mut twin.expect("there is a launcher")).report();
@@ -136,7 +128,7 @@ fn all_points_are_written_though_two_die() {
     let file = folder!("sweep_deaths").join("points.csv");
     for skeleton in ["map", "push-map"] {
         let flags = "--points 300 --steps 30000 --table-mb 5 --json --supervised --kill-at 0.1,0.3";
-        let Some(mut command) = crate::common::launched(SWEEP, 4, flags) else { return };
+        let Some(mut command) = SWEEP.launched(4, flags) else { return };
         let ended = run(command.args(["--skeleton", skeleton, "--output"]).arg(&file));
         assert_eq!(ended.report()["points"], 300, "{skeleton}");
         assert_eq!(ended.err.matches("kills itself").count(), 2, "{skeleton}: {}", ended.err);

@@ -1,8 +1,9 @@
 //! `task_bench` as its user sees it: each skeleton computes the same.
 
-use ultramarine_testkit::{alone, run};
+use crate::common::TASK_BENCH;
+#[cfg(feature = "mpi")]
+use ultramarine_testkit::run;
 
-const TASK_BENCH: &str = env!("CARGO_BIN_EXE_task_bench");
 const PATTERNS: [&str; 5] = ["trivial", "stencil_1d", "fft", "tree", "random-nearest"];
 
 #[test]
@@ -11,8 +12,7 @@ fn each_skeleton_computes_the_same() {
         for (width, steps) in [(1, 1), (2, 30), (13, 20)] {
             let result = |flags: &str| {
                 let grid = format!("--pattern {pattern} --width {width} --steps {steps}");
-                let flags = format!("{grid} --iterations 3 --json {flags}");
-                run(&mut alone(TASK_BENCH, &flags)).report()["result"].clone()
+                TASK_BENCH.result(&format!("{grid} --iterations 3 {flags}"))
             };
             let sequential = result("--skeleton sequential");
             for assignment in ["levels", "cyclic", "placed"] {
@@ -31,9 +31,11 @@ fn each_skeleton_computes_the_same() {
 
 #[test]
 fn a_grid_without_points_is_refused() {
-    run(&mut alone(TASK_BENCH, "--width 0")).fails_with("0 is not in 1..=1000000");
-    run(&mut alone(TASK_BENCH, "--steps 0")).fails_with("0 is not in 1..=10000000");
-    run(&mut alone(TASK_BENCH, "--pattern ring")).fails_with("possible values");
+    TASK_BENCH.refuses(&[
+        ("--width 0", "0 is not in 1..=1000000"),
+        ("--steps 0", "0 is not in 1..=10000000"),
+        ("--pattern ring", "possible values"),
+    ]);
 }
 
 #[cfg(feature = "mpi")]
@@ -43,15 +45,12 @@ mod mpi {
 
     #[test]
     fn blocks_and_streams_end_though_processes_die() {
-        let flags = |more: &str| {
-            let grid = "--width 16 --steps 1500 --iterations 400 --block-steps 10";
-            format!("{grid} --json {more}")
-        };
-        let expected = run(&mut alone(TASK_BENCH, &flags("--skeleton sequential"))).report();
+        let grid = "--width 16 --steps 1500 --iterations 400 --block-steps 10";
+        let expected = TASK_BENCH.result(&format!("{grid} --skeleton sequential"));
         for skeleton in ["dag", "blocks", "stream"] {
-            let flags = flags(&format!("--skeleton {skeleton} --kill-at 0.05,0.2,0.4"));
-            let Some(mut command) = launched(TASK_BENCH, 4, &flags) else { return };
-            assert_eq!(run(&mut command).report()["result"], expected["result"], "{flags}");
+            let flags = format!("{grid} --json --skeleton {skeleton} --kill-at 0.05,0.2,0.4");
+            let Some(mut command) = TASK_BENCH.launched(4, &flags) else { return };
+            assert_eq!(run(&mut command).report()["result"], expected, "{flags}");
         }
     }
 
@@ -59,13 +58,10 @@ mod mpi {
     fn mpi_by_hand_computes_the_same() {
         for pattern in PATTERNS {
             let grid = format!("--pattern {pattern} --width 7 --steps 40 --iterations 1");
-            let expected =
-                run(&mut alone(TASK_BENCH, &format!("{grid} --skeleton sequential --json")));
-            let Some(mut by_hand) = launched(env!("CARGO_BIN_EXE_task_bench_mpi"), 3, &grid) else {
-                return;
-            };
-            let report = run(&mut by_hand).report();
-            assert_eq!(report["result"], expected.report()["result"], "{pattern}");
+            let expected = TASK_BENCH.result(&format!("{grid} --skeleton sequential"));
+            let by_hand = launched(env!("CARGO_BIN_EXE_task_bench_mpi"), 3, &grid);
+            let Some(mut by_hand) = by_hand else { return };
+            assert_eq!(run(&mut by_hand).report()["result"], expected, "{pattern}");
         }
     }
 }

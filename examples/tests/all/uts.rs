@@ -1,11 +1,8 @@
 //! `uts` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names (without
 //! it those tests say so and pass). The counts are those published with the reference program.
 
+use crate::common::UTS;
 use serde_json::{Value, json};
-use std::process::Command;
-use ultramarine_testkit::{alone, run};
-
-const UTS: &str = env!("CARGO_BIN_EXE_uts");
 
 /// A tree of each law and shape, a few thousand nodes or less.
 const SMALL: [&str; 8] = [
@@ -21,11 +18,6 @@ const SMALL: [&str; 8] = [
 
 const SPLITTINGS: [&str; 5] = ["steal-driven", "depth:0", "depth:3", "budget:1", "budget:100"];
 
-/// `uts` with these flags, in an environment without launchers and settings.
-fn uts(flags: &str) -> Command {
-    alone(UTS, flags)
-}
-
 /// What is counted.
 fn counts(report: &Value) -> [&Value; 3] {
     [&report["result"], &report["depth"], &report["leaves"]]
@@ -40,7 +32,7 @@ fn published_trees_come_out() {
         ("-t 2 -a 0 -d 16 -b 6 -r 1 -q 0.234375 -m 4", 4_132_453, 134, 3_108_986),
         ("-t 1 -a 0 -d 20 -b 4 -r 34", 4_147_582, 20, 2_181_318),
     ] {
-        let report = run(&mut uts(&format!("{tree} --pes 2 --threads 1 --json"))).report();
+        let report = UTS.report(&format!("{tree} --pes 2 --threads 1"));
         assert_eq!(counts(&report), [&json!(nodes), &json!(depth), &json!(leaves)], "{tree}");
     }
 }
@@ -53,7 +45,7 @@ fn published_large_trees_come_out() {
         // With slightly more than one child on average.
         ("-t 0 -b 2000 -q 0.200014 -m 5 -r 7", 111_345_631, 17844, 89_076_904),
     ] {
-        let report = run(&mut uts(&format!("{tree} --pes 2 --threads 1 --json"))).report();
+        let report = UTS.report(&format!("{tree} --pes 2 --threads 1"));
         assert_eq!(counts(&report), [&json!(nodes), &json!(depth), &json!(leaves)], "{tree}");
     }
 }
@@ -61,8 +53,7 @@ fn published_large_trees_come_out() {
 #[test]
 fn the_other_skeletons_count_the_same() {
     for skeleton in ["sequential", "rayon"] {
-        let report =
-            run(uts("-t1 -a3 -d10 -b4 -r19 --json").args(["--skeleton", skeleton])).report();
+        let report = UTS.report(&format!("-t1 -a3 -d10 -b4 -r19 --skeleton {skeleton}"));
         let said = (&report["program"], &report["skeleton"]);
         assert_eq!(said, (&json!("uts"), &json!(skeleton)));
         assert_eq!(counts(&report), [&json!(4_130_071), &json!(10), &json!(3_305_118)]);
@@ -71,24 +62,22 @@ fn the_other_skeletons_count_the_same() {
 
 #[test]
 fn a_balanced_tree_has_the_nodes_that_it_must() {
-    let report = run(&mut uts("-t balanced -b 3.9 -d 7 --json")).report();
+    let report = UTS.report("-t balanced -b 3.9 -d 7");
     assert_eq!(counts(&report), [&json!((3_u64.pow(8) - 1) / 2), &json!(7), &json!(3_u64.pow(7))]);
-    let report = run(&mut uts("-t bin -b 250 -q 0 --json")).report();
+    let report = UTS.report("-t bin -b 250 -q 0");
     assert_eq!(counts(&report), [&json!(251), &json!(1), &json!(250)], "the root may have more");
 }
 
 #[test]
 fn however_the_work_is_split_nothing_is_lost() {
     for (first, tree) in SMALL.into_iter().enumerate() {
-        let expected = run(&mut uts(&format!("{tree} --json --skeleton sequential"))).report();
+        let expected = UTS.report(&format!("{tree} --skeleton sequential"));
         let lanes = ["memory", "tcp"].into_iter().cycle().skip(first);
         for (splitting, lane) in SPLITTINGS.into_iter().zip(lanes) {
-            let mut command = uts(tree);
-            command.args(["--pes", "3", "--threads", "1", "--json", "--lane", lane]);
-            command.args(["--splitting", splitting]);
-            let report = run(&mut command).report();
+            let flags = format!("{tree} --pes 3 --threads 1 --lane {lane} --splitting {splitting}");
+            let report = UTS.report(&flags);
             assert_eq!(counts(&report), counts(&expected), "{tree} {lane} {splitting}");
-            let report = run(command.arg("--supervised")).report();
+            let report = UTS.report(&format!("{flags} --supervised"));
             assert_eq!(counts(&report), counts(&expected), "{tree} {lane} {splitting} supervised");
             assert_eq!(report["supervised"], true);
         }
@@ -97,16 +86,15 @@ fn however_the_work_is_split_nothing_is_lost() {
 
 #[test]
 fn words_and_hierarchy_are_shown() {
-    let ended = run(&mut uts("-t3 -d3 -b2 -g3 --pes 2 --threads 1 --show-topology --progress"));
-    assert!(ended.is_success, "{}", ended.err);
-    for text in ["PE 1: rank 1", "uts (par-enumerate): 15\n", "depth: 3\n", "leaves: 8\n"] {
-        assert!(ended.out.contains(text), "{text} is not in {}", ended.out);
-    }
+    UTS.shows(
+        "-t3 -d3 -b2 -g3 --pes 2 --threads 1 --show-topology --progress",
+        &["PE 1: rank 1", "uts (par-enumerate): 15\n", "depth: 3\n", "leaves: 8\n"],
+    );
 }
 
 #[test]
 fn flags_that_cannot_be_are_refused() {
-    for (flags, text) in [
+    UTS.refuses(&[
         ("-t 4", "'-t <KIND>'"),
         ("-a round", "'-a <SHAPE>'"),
         ("-b -1", "'-1' for '-b <CHILDREN>': not from 0 to 1000000000"),
@@ -127,20 +115,13 @@ fn flags_that_cannot_be_are_refused() {
         ("--skeleton par-map", "'--skeleton <SKELETON>'"),
         ("--splitting budget:0", "a task visits one node at least"),
         ("--splitting quickly", "`steal-driven`, `depth:N` or `budget:N` is expected"),
-    ] {
-        run(&mut uts(flags)).fails_with(text);
-    }
+    ]);
 }
 
 #[cfg(feature = "mpi")]
 #[test]
 fn any_number_of_ranks_counts_the_same_on_either_lane() {
-    for ranks in 1..=4 {
-        for lane in ["mpi", "tcp"] {
-            let flags = format!("-t1 -a3 -d8 -b4 -r19 --lane {lane} --json");
-            let expected = run(&mut uts("-t1 -a3 -d8 -b4 -r19 --skeleton sequential --json"));
-            let Some(mut command) = crate::common::launched(UTS, ranks, &flags) else { return };
-            assert_eq!(counts(&run(&mut command).report()), counts(&expected.report()));
-        }
-    }
+    let tree = "-t1 -a3 -d8 -b4 -r19";
+    let expected = UTS.report(&format!("{tree} --skeleton sequential"));
+    UTS.on_ranks(4, tree, |report| assert_eq!(counts(report), counts(&expected)));
 }

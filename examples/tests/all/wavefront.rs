@@ -1,9 +1,8 @@
 //! `wavefront` as its user sees it: the best score is that of the plain algorithm.
 
+use crate::common::WAVEFRONT;
 use std::path::PathBuf;
 use ultramarine_testkit::{Ended, alone, run};
-
-const WAVEFRONT: &str = env!("CARGO_BIN_EXE_wavefront");
 
 /// A sequence of this many letters that looks random.
 fn sequence(length: usize, mut seed: u32) -> String {
@@ -94,7 +93,6 @@ fn what_is_no_sequence_is_refused() {
 #[cfg(feature = "mpi")]
 mod mpi {
     use super::*;
-    use crate::common::launched;
 
     #[test]
     fn the_score_comes_though_processes_die() {
@@ -104,7 +102,7 @@ mod mpi {
         let score = expected(&a, &b, [2, -1, -2]);
         for at in ["0.05", "0.05,0.1", "0.02,0.05,0.2"] {
             let flags = format!("--threads 1 --tile 40 --json --kill-at {at}");
-            let Some(mut command) = launched(WAVEFRONT, 4, &flags) else { return };
+            let Some(mut command) = WAVEFRONT.launched(4, &flags) else { return };
             assert_eq!(run(command.args([&first, &second])).report()["result"], score, "{at}");
         }
     }

@@ -1,10 +1,9 @@
 //! `wordcount` as its user sees it: each word is counted once, wherever a file is divided.
 
+use crate::common::WORDCOUNT;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use ultramarine_testkit::{Ended, alone, run};
-
-const WORDCOUNT: &str = env!("CARGO_BIN_EXE_wordcount");
 
 /// A text of this many lines, with words that are shorter and longer than others.
 fn text(lines: usize) -> String {

@@ -81,8 +81,7 @@ impl Cluster {
 
     /// Does something to the cluster itself.
     pub(crate) fn tell(&self, words: &[&str]) {
-        let output = finish(&mut script(&self.name, words), PATIENCE);
-        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        finish(&mut script(&self.name, words), PATIENCE).succeeded();
     }
 }
 
@@ -104,7 +103,7 @@ fn script(name: &str, words: &[&str]) -> Command {
 
 /// Runs a command to its end, which has to come in time.
 pub(crate) fn run(mut command: Command) -> Ended {
-    finish(&mut command, PATIENCE).into()
+    finish(&mut command, PATIENCE)
 }
 
 /// Begins to run a program of the caller; the rest is up to the thread.

@@ -3,6 +3,7 @@
 
 pub(crate) mod alone;
 pub(crate) mod cluster;
+pub(crate) mod job;
 pub(crate) mod launcher;
 pub(crate) mod mischief;
 pub(crate) mod ports;

@@ -3,6 +3,7 @@
 //! only these start, alone or under a launcher.
 #![cfg(feature = "mpi")]
 
+use crate::common::job::{run, run_restartable};
 use crate::common::launcher::launched_with;
 use crate::common::mischief;
 use crate::common::ports::{self, PORTS};
@@ -11,7 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine::{LaneKind, Options};
-use ultramarine_testkit::{Ended, program, run, scrub};
+use ultramarine_testkit::{Ended, program, scrub};
 
 /// How long a PE waits at the end for others that do not answer: longer than a test may last.
 const GRACE: (&str, &str) = ("ULTRAMARINE_SHUTDOWN_GRACE", "5min");
@@ -27,7 +28,7 @@ fn launched(program: &str) -> Option<Ended> {
 fn launched_on(lane: &str, program: &str) -> Option<Ended> {
     let ports = ports::some();
     let variables = [(PORTS, OsStr::new(&ports)), (GRACE.0, OsStr::new(GRACE.1))];
-    Some(launched_with(3, program!(program), lane, &variables)?.into())
+    launched_with(3, program!(program), lane, &variables)
 }
 
 /// The PE has said it once.
@@ -82,7 +83,7 @@ fn a_job_inside_one_process_ends_when_a_lane_fails() {
         let mut command = Command::new(&words[0]);
         scrub(command.args(&words[1..]));
         command.env(PORTS, "1-65535").env(GRACE.0, GRACE.1).env(NUMBER, number);
-        let ended = run(&mut command);
+        let ended = ultramarine_testkit::run(&mut command);
         ended.fails_with(&format!("PE {number} {SAID}"));
         // The PE says it, and then the root or the program.
         assert!(ended.err.matches(SAID).count() <= 3, "{}", ended.err);
@@ -129,7 +130,6 @@ mod programs {
         cx.spawn_at(broken, break_here, (broken, first)).await?;
         assert!(squares.await?.into_iter().eq((0..200).map(|n| n * n)));
         cx.agree_to_end().await;
-        println!("all is well");
         Ok(())
     }
 
@@ -144,43 +144,37 @@ mod programs {
         };
         cx.supervised().spawn_at(broken, close, (broken, first)).await?;
         cx.agree_to_end().await;
-        println!("all is well");
         Ok(())
     }
 
     #[test]
     #[ignore = "runs as a job"]
     fn close_the_sockets_of_one() {
-        let job = Options::default().run(async |cx| wait_there(&cx, Pe::new(1)).await);
-        job.expect("the job ends well");
+        run(async |cx| wait_there(&cx, Pe::new(1)).await);
     }
 
     #[test]
     #[ignore = "runs as a job"]
     fn close_the_sockets_of_the_root() {
-        let job = Options::default().run_restartable(async |cx| wait_there(&cx, Pe::ROOT).await);
-        job.expect("the job ends well");
+        run_restartable(async |cx| wait_there(&cx, Pe::ROOT).await);
     }
 
     #[test]
     #[ignore = "runs as a job"]
     fn break_the_lane_of_one() {
-        let job = Options::default().run(async |cx| compute(&cx, Pe::new(1)).await);
-        job.expect("the job ends well");
+        run(async |cx| compute(&cx, Pe::new(1)).await);
     }
 
     #[test]
     #[ignore = "runs as a job"]
     fn break_the_lane_of_the_root() {
-        let job = Options::default().run_restartable(async |cx| compute(&cx, Pe::ROOT).await);
-        job.expect("the job ends well");
+        run_restartable(async |cx| compute(&cx, Pe::ROOT).await);
     }
 
     #[test]
     #[ignore = "runs as a job"]
     fn break_the_lane_of_the_only_root() {
-        let job = Options::default().run(async |cx| compute(&cx, Pe::ROOT).await);
-        job.expect("the others hear of no error");
+        run(async |cx| compute(&cx, Pe::ROOT).await);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! is a test that only a launcher runs.
 #![cfg(feature = "mpi")]
 
-use crate::common::launcher::{launched, launched_with};
-use rustix::process::{Signal, getpid, kill_process};
+use crate::common::job::{die, run, run_with};
+use crate::common::launcher::{SOON, launched_with, over_each_lane};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,9 +11,6 @@ use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{Options, TaskError};
 use ultramarine_testkit::program;
-
-/// Far more than any of these jobs takes, and far less than a launcher's patience.
-const SOON: Duration = Duration::from_secs(40);
 
 /// How long a PE waits at the end for others that do not answer. It is longer than the test may
 /// last, so no PE may wait.
@@ -36,14 +33,12 @@ fn survives_what_is_told(processes: u32, program: &str, told: &[&str]) {
         let start = Instant::now();
         let variables =
             [(FOLDER, folder.as_os_str()), ("ULTRAMARINE_SHUTDOWN_GRACE", OsStr::new(GRACE))];
-        let output = launched_with(processes, program!(program), lane, &variables);
+        let ended = launched_with(processes, program!(program), lane, &variables);
         std::fs::remove_dir_all(&folder).expect("it is ours");
-        let Some(output) = output else { return };
-        let out = String::from_utf8_lossy(&output.stdout);
-        let err = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && out.contains("all is well"), "{lane}: {out}\n{err}");
+        let Some(ended) = ended else { return };
+        ended.is_well();
         for line in told {
-            assert!(err.contains(line), "{lane}: `{line}` is not in: {out}\n{err}");
+            assert!(ended.err.contains(line), "{lane}: `{line}` is not in: {}", ended.err);
         }
         assert!(start.elapsed() < SOON, "{lane}: {:?}", start.elapsed());
     }
@@ -102,53 +97,29 @@ fn a_task_that_calls_exit_is_a_death() {
 
 #[test]
 fn a_process_stopped_for_a_while_is_not_held_for_dead() {
-    for lane in ["mpi", "tcp"] {
-        let Some(output) = launched(3, program!("be_stopped_for_a_while"), lane) else { return };
-        let out = String::from_utf8_lossy(&output.stdout);
-        let err = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && out.contains("all is well"), "{lane}: {out}\n{err}");
-        assert!(!err.contains("hold it for dead"), "{lane}: {err}");
-    }
+    over_each_lane(3, &program!("be_stopped_for_a_while"), |lane, ended| {
+        ended.is_well();
+        assert!(!ended.err.contains("hold it for dead"), "{lane}: {}", ended.err);
+    });
 }
 
 #[test]
 fn without_the_root_all_leave_and_the_launcher_fails() {
-    for lane in ["mpi", "tcp"] {
-        let start = Instant::now();
-        let Some(output) = launched(4, program!("lose_the_root"), lane) else { return };
-        let err = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success(), "{lane}: {err}");
-        assert!(start.elapsed() < SOON, "{lane}: {:?}", start.elapsed());
-    }
+    over_each_lane(4, &program!("lose_the_root"), |lane, ended| {
+        assert!(!ended.is_success, "{lane}: {}", ended.err);
+    });
 }
 
 #[test]
 fn an_exit_of_the_root_is_an_error() {
-    for lane in ["mpi", "tcp"] {
-        let Some(output) = launched(3, program!("call_exit_at_the_root"), lane) else { return };
-        let err = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success(), "{lane}: {err}");
-        assert!(err.contains("called exit(0) amid the job: the job ends"), "{lane}: {err}");
-    }
+    over_each_lane(3, &program!("call_exit_at_the_root"), |_, ended| {
+        ended.fails_with("called exit(0) amid the job: the job ends");
+    });
 }
 
 /// The programs, as tests that are run under a launcher only.
 mod programs {
     use super::*;
-
-    fn run<T>(options: Options, main: impl FnOnce(Context) -> T)
-    where
-        T: Future<Output = ultramarine::Result<()>> + Send + 'static,
-    {
-        options.run(main).expect("the job ends well");
-    }
-
-    /// Ends this process as the kernel does when memory is short.
-    fn die() {
-        let kill = kill_process(getpid(), Signal::KILL);
-        std::thread::sleep(SOON);
-        panic!("still alive: {kill:?}");
-    }
 
     /// Whether this is the first call of its kind in the job.
     fn first(what: &str) -> bool {
@@ -171,7 +142,7 @@ mod programs {
     #[test]
     #[ignore = "runs under a launcher"]
     fn be_poisoned() {
-        run(Options::default().set("max_replicas", 2), async |cx| {
+        run_with(Options::default().set("max_replicas", 2), async |cx| {
             let supervised = cx.supervised();
             let slow = |n: u64| {
                 std::thread::sleep(Duration::from_millis(2));
@@ -190,7 +161,6 @@ mod programs {
             for (n, task) in innocent.into_iter().enumerate() {
                 assert_eq!(task.await?, n as u64);
             }
-            println!("all is well");
             Ok(())
         });
     }
@@ -198,14 +168,13 @@ mod programs {
     #[test]
     #[ignore = "runs under a launcher"]
     fn be_poisoned_all_but_one() {
-        run(Options::default(), async |cx| {
+        run(async |cx| {
             let poison = cx.supervised().spawn_at(Pe::new(1), poison, 1);
             match poison.await {
                 Err(TaskError::GaveUp { with, .. }) => assert_eq!(with.len(), 4, "{with:?}"),
                 other => panic!("{other:?}"),
             }
             assert_eq!(par_map(&cx.supervised(), |n: u64| n + 1, 0..3).await?, [1, 2, 3]);
-            println!("all is well");
             Ok(())
         });
     }
@@ -213,7 +182,7 @@ mod programs {
     #[test]
     #[ignore = "runs under a launcher"]
     fn lose_coordinators() {
-        run(Options::default(), async |cx| {
+        run(async |cx| {
             let coordinate = async |cx: Context, first_number: u64| {
                 let square = |n: u64| {
                     std::thread::sleep(Duration::from_millis(5));
@@ -236,7 +205,6 @@ mod programs {
             assert_eq!(sum, (0..200).map(|n| n * n).sum::<u64>());
             let dead = (0..cx.pes()).filter(|n| cx.is_dead(Pe::new(*n))).count();
             assert!(dead > 0, "somebody must have died");
-            println!("all is well");
             Ok(())
         });
     }
@@ -244,7 +212,7 @@ mod programs {
     #[test]
     #[ignore = "runs under a launcher"]
     fn leave_an_orphan() {
-        run(Options::default(), async |cx| {
+        run(async |cx| {
             let supervise = async |cx: Context, ()| {
                 // The first loses its supervisor, and would go on for ever.
                 let task = async |cx: Context, ()| {
@@ -269,7 +237,6 @@ mod programs {
             while cx.statistics().await?.orphans == 0 {
                 cx.sleep(Duration::from_millis(1)).await;
             }
-            println!("all is well");
             Ok(())
         });
     }
@@ -277,11 +244,10 @@ mod programs {
     #[test]
     #[ignore = "runs under a launcher"]
     fn lose_the_unsupervised() {
-        run(Options::default(), async |cx| {
+        run(async |cx| {
             let lost = cx.spawn_at(Pe::new(1), async |_, ()| die(), ());
             assert_eq!(lost.await, Err(TaskError::Lost { pe: Pe::new(1) }));
             assert_eq!(cx.spawn_at(Pe::new(2), async |_, n: u32| n, 3).await, Ok(3));
-            println!("all is well");
             Ok(())
         });
     }
@@ -289,7 +255,7 @@ mod programs {
     #[test]
     #[ignore = "runs under a launcher"]
     fn be_left_alone() {
-        run(Options::default(), async |cx| {
+        run(async |cx| {
             let supervised = cx.supervised();
             let task = async |cx: Context, n: u64| {
                 cx.sleep(Duration::from_millis(3)).await;
@@ -312,7 +278,6 @@ mod programs {
                 }
             }
             assert_eq!(par_map(&supervised, |n: u64| n + 1, 0..3).await?, [1, 2, 3]);
-            println!("all is well");
             Ok(())
         });
     }
@@ -320,7 +285,7 @@ mod programs {
     #[test]
     #[ignore = "runs under a launcher"]
     fn place_on_the_dead() {
-        run(Options::default(), async |cx| {
+        run(async |cx| {
             let dead = Pe::new(1);
             let killed = cx.spawn_at(dead, async |_, ()| die(), ());
             assert_eq!(killed.await, Err(TaskError::Lost { pe: dead }));
@@ -331,7 +296,6 @@ mod programs {
             assert_eq!(elsewhere.await, Ok(3));
             let pushed = push_map(&cx.supervised(), |n: u32| n, 0..10).await?;
             assert_eq!(pushed, (0..10).collect::<Vec<_>>());
-            println!("all is well");
             Ok(())
         });
     }
@@ -341,12 +305,13 @@ mod programs {
     fn say_more_afterwards() {
         let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
         let is_done = done.clone();
-        run(Options::default(), async move |cx| {
+        let job = Options::default().run(async move |cx| {
             let killed = cx.spawn_at(Pe::new(1), async |_, ()| die(), ());
             assert_eq!(killed.await, Err(TaskError::Lost { pe: Pe::new(1) }));
             done.store(true, std::sync::atomic::Ordering::SeqCst);
             Ok(())
         });
+        job.expect("the job ends well");
         if is_done.load(std::sync::atomic::Ordering::SeqCst) {
             std::thread::sleep(Duration::from_millis(300));
             println!("all is well");
@@ -360,7 +325,7 @@ mod programs {
             .set("heartbeat", "200ms")
             .set("dead_after", "1s")
             .set("stalled_after", "3s");
-        run(options, async |cx| {
+        run_with(options, async |cx| {
             let stopped = Pe::new(1);
             // Only one that the others have heard can be told that they hold it for dead. They do
             // so after 3 s, and its guard would kill it after 6.
@@ -371,7 +336,6 @@ mod programs {
             let lost = cx.spawn_at(stopped, be_heard_and_stop, ());
             assert_eq!(lost.await, Err(TaskError::Lost { pe: stopped }));
             assert_eq!(push_map(&cx.supervised(), |n: u32| n, 0..3).await?, [0, 1, 2]);
-            println!("all is well");
             Ok(())
         });
     }
@@ -381,7 +345,7 @@ mod programs {
     fn be_stopped_for_a_while() {
         // Its host answers, so it may be silent for longer than that.
         let options = Options::default().set("heartbeat", "200ms").set("dead_after", "1s");
-        run(options, async |cx| {
+        run_with(options, async |cx| {
             let stopped = Pe::new(1);
             let task = async |cx: Context, millis| {
                 stop(millis);
@@ -389,7 +353,6 @@ mod programs {
             };
             assert_eq!(cx.supervised().spawn_at(stopped, task, 3200).await?, stopped);
             assert!(!cx.is_dead(stopped));
-            println!("all is well");
             Ok(())
         });
     }
@@ -397,7 +360,7 @@ mod programs {
     #[test]
     #[ignore = "runs under a launcher"]
     fn call_exit() {
-        run(Options::default(), async |cx| {
+        run(async |cx| {
             let exit = async |_: Context, code: i32| {
                 if first(&format!("exit-{code}")) {
                     std::process::exit(code);
@@ -415,7 +378,6 @@ mod programs {
             for (task, code) in exits.into_iter().zip([0, 3]) {
                 assert_eq!(task.await, Ok(code));
             }
-            println!("all is well");
             Ok(())
         });
     }

@@ -2,16 +2,17 @@
 //! these tests run, under a shell that sets the limit.
 #![cfg(feature = "mpi")]
 
-use std::process::{Command, Output};
+use crate::common::job::run;
+use std::process::Command;
 use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine::{Error, TaskError};
-use ultramarine_testkit::{finish, program, scrub};
+use ultramarine_testkit::{Ended, finish, program, scrub};
 
 const PATIENCE: Duration = Duration::from_secs(100);
 
 /// A command that runs the program with this limit, behind the words of a launcher.
-fn limited(launcher: &[&str], limit: &str, variables: &[(&str, &str)]) -> Output {
+fn limited(launcher: &[&str], limit: &str, variables: &[(&str, &str)]) -> Ended {
     let shell = format!("ulimit {limit} && exec \"$0\" \"$@\"");
     let words = [launcher, &["sh", "-c", &shell]].concat();
     let mut command = Command::new(words[0]);
@@ -22,14 +23,12 @@ fn limited(launcher: &[&str], limit: &str, variables: &[(&str, &str)]) -> Output
 }
 
 /// What a job that went well said on standard error.
-fn succeeds(output: &Output) -> String {
-    let out = String::from_utf8_lossy(&output.stdout);
-    let err = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && out.contains("all is well"), "{out}\n{err}");
+fn succeeds(ended: Ended) -> String {
+    ended.is_well();
     for loss in ["hold it for dead", "lost its root", "has died"] {
-        assert!(!err.contains(loss), "{err}");
+        assert!(!ended.err.contains(loss), "{}", ended.err);
     }
-    err
+    ended.err
 }
 
 #[test]
@@ -40,11 +39,11 @@ fn a_crowd_with_few_descriptors_each_loses_no_pe() {
     }
     // The hard limit is the same. Some MPI libraries alone take more than 64, which the job says.
     for limit in [64, 80, 96] {
-        let output = limited(&[&launcher, "-n", "24"], &format!("-n {limit}"), &[]);
-        if String::from_utf8_lossy(&output.stderr).contains("out of file descriptors: ") {
+        let ended = limited(&[&launcher, "-n", "24"], &format!("-n {limit}"), &[]);
+        if ended.err.contains("out of file descriptors: ") {
             continue;
         }
-        let err = succeeds(&output);
+        let err = succeeds(ended);
         let warned = err.matches(&format!("may have {limit} files open")).count();
         return assert_eq!(warned, 1, "{err}");
     }
@@ -55,22 +54,20 @@ fn a_crowd_with_few_descriptors_each_loses_no_pe() {
 fn two_connections_are_enough() {
     for limit in ["2", "3"] {
         let variables = [("ULTRAMARINE_PES", "12"), ("ULTRAMARINE_CONNECTIONS_MAX", limit)];
-        succeeds(&limited(&["env"], "-n 1024", &variables));
+        succeeds(limited(&["env"], "-n 1024", &variables));
     }
 }
 
 #[test]
 fn a_soft_limit_that_is_too_low_is_raised() {
-    succeeds(&limited(&["env"], "-Sn 64", &[("ULTRAMARINE_PES", "24")]));
+    succeeds(limited(&["env"], "-Sn 64", &[("ULTRAMARINE_PES", "24")]));
 }
 
 #[test]
 fn a_job_without_descriptors_enough_ends_at_once_and_says_so() {
-    let output = limited(&["env"], "-n 64", &[("ULTRAMARINE_PES", "24")]);
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success(), "{err}");
-    let words = ["out of file descriptors: RLIMIT_NOFILE is 64", "ulimit -n"];
-    assert!(words.iter().all(|words| err.contains(words)), "{err}");
+    let ended = limited(&["env"], "-n 64", &[("ULTRAMARINE_PES", "24")]);
+    ended.fails_with("out of file descriptors: RLIMIT_NOFILE is 64");
+    ended.fails_with("ulimit -n");
 }
 
 /// The program, as a test that is run by those above only.
@@ -91,7 +88,7 @@ mod programs {
     #[test]
     #[ignore = "runs under a shell that limits it"]
     fn talk_to_all() {
-        let job = ultramarine::run(async |cx| {
+        run(async |cx| {
             for _ in 0..3 {
                 let greet = |pe| cx.spawn_at(Pe::new(pe), greet_all, ());
                 for sum in (0..cx.pes()).map(greet).collect::<Vec<_>>() {
@@ -101,9 +98,7 @@ mod programs {
                 assert!(squares.into_iter().eq((0..500).map(|n| n * n)));
             }
             assert!((0..cx.pes()).all(|pe| !cx.is_dead(Pe::new(pe))));
-            println!("all is well");
             Ok(())
         });
-        job.expect("the job ends well");
     }
 }

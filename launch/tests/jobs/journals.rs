@@ -2,6 +2,7 @@
 //! program below is a test that only a launcher runs.
 #![cfg(feature = "mpi")]
 
+use crate::common::job::{die, run_restartable};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -145,13 +146,11 @@ mod programs {
             if cx.attempt() == 1 {
                 std::fs::remove_file(&journal)?;
                 std::fs::create_dir(&journal)?;
-                let this = rustix::process::getpid();
-                kill_process(this, Signal::KILL).expect("it is this one");
+                die();
             }
-            println!("all is well");
             Ok(())
         };
-        ultramarine::run_restartable(main).expect("the job ends well");
+        run_restartable(main);
     }
 
     /// Keeps results in a journal, and sends itself a signal at once.
@@ -164,11 +163,7 @@ mod programs {
             Journal::open(file, &identity, Builds::default(), OnFailure::Warn, |_, _| Ok(()));
         let (journal, _) = opened.expect("the folder is ours");
         (1..ITEMS).for_each(|n| journal.append(n..n + 1, &[7]));
-        end_this(Signal::TERM);
-    }
-
-    fn end_this(signal: Signal) {
-        kill_process(rustix::process::getpid(), signal).expect("it is this one");
+        kill_process(rustix::process::getpid(), Signal::TERM).expect("it is this one");
         std::thread::sleep(PATIENCE);
     }
 
@@ -187,7 +182,7 @@ mod programs {
     fn end_the_second_root_by_a_signal() {
         let main = async |cx: Context| {
             if cx.attempt() == 1 {
-                end_this(Signal::KILL);
+                die();
             }
             append_and_end();
             Ok(())

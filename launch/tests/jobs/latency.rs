@@ -34,34 +34,28 @@ fn every_distance_that_occurs_is_measured_and_no_other() {
 #[cfg(feature = "mpi")]
 #[test]
 fn a_dead_pe_is_an_error_and_no_hang() {
-    let Some(output) =
-        crate::common::launcher::launched(3, program!("measure_after_a_death"), "mpi")
-    else {
-        return;
-    };
-    let out = String::from_utf8_lossy(&output.stdout);
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert!(out.contains("all is well"), "{out}\n{err}");
+    let program = program!("measure_after_a_death");
+    let Some(ended) = crate::common::launcher::launched(3, program, "mpi") else { return };
+    assert!(ended.out.contains("all is well"), "{}\n{}", ended.out, ended.err);
 }
 
 /// The program, as a test that is run under a launcher only.
 #[cfg(feature = "mpi")]
 mod programs {
     use super::latency;
+    use crate::common::job::run;
     use ultramarine::prelude::*;
 
     #[test]
     #[ignore = "runs under a launcher"]
     fn measure_after_a_death() {
-        let ended = ultramarine::run(async |cx| {
+        run(async |cx| {
             let victim = Pe::new(1);
             let killed = cx.spawn_at(victim, async |_, ()| -> () { std::process::abort() }, ());
             assert_eq!(killed.await, Err(TaskError::Lost { pe: victim }));
             let error = latency::by_distance(&cx).await.expect_err("it was to be asked");
             assert_eq!(error, TaskError::Lost { pe: victim });
-            println!("all is well");
             Ok(())
         });
-        ended.expect("the job outlives the dead");
     }
 }

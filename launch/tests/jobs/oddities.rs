@@ -3,6 +3,7 @@
 //! these start, alone or under a launcher.
 #![cfg(feature = "mpi")]
 
+use crate::common::job::run;
 use crate::common::launcher::launched_with;
 use crate::common::mischief::fork;
 use std::ffi::OsStr;
@@ -12,7 +13,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use ultramarine::Options;
 use ultramarine::prelude::*;
-use ultramarine_testkit::{Ended, alone, eventually, marked, program, run};
+use ultramarine_testkit::{Ended, alone, eventually, marked, program};
 
 /// The variable by which a test knows all that its job starts.
 const MARK: &str = "ODDITIES_MARK";
@@ -21,8 +22,7 @@ const MARK: &str = "ODDITIES_MARK";
 /// launcher.
 fn launched(program: &str) -> Option<Ended> {
     let mark = mark(program);
-    let ended: Ended =
-        launched_with(3, program!(program), "tcp", &[(MARK, OsStr::new(&mark))])?.into();
+    let ended = launched_with(3, program!(program), "tcp", &[(MARK, OsStr::new(&mark))])?;
     eventually("all that was started has ended", || marked(MARK, &mark).is_empty());
     Some(ended)
 }
@@ -36,7 +36,7 @@ fn who_keeps_standard_output_does_not_keep_the_job() {
     let words = program!("keep_standard_output");
     let mut command = alone(&words[0], "");
     command.args(&words[1..]).env("ULTRAMARINE_PES", "2");
-    let alone = run(&mut command);
+    let alone = ultramarine_testkit::run(&mut command);
     for ended in launched("keep_standard_output").into_iter().chain([alone]) {
         ended.is_well();
         assert!(ended.err.contains("holds standard output"), "{}", ended.err);
@@ -84,7 +84,7 @@ fn what_is_started_before_the_job_or_after_it_stays() {
     let name = "leave_some_in_the_background";
     let mark = mark(name);
     let ended = launched_with(3, program!(name), "tcp", &[(MARK, OsStr::new(&mark))]);
-    let Some(ended) = ended.map(Ended::from) else { return };
+    let Some(ended) = ended else { return };
     ended.is_well();
     // From each process three times a shell that has forked last, and what it waits for. (It has
     // started anew behind its guard, and has come twice to what is before the job.)
@@ -97,17 +97,10 @@ fn what_is_started_before_the_job_or_after_it_stays() {
 mod programs {
     use super::*;
 
-    fn run<T>(main: impl FnOnce(Context) -> T)
-    where
-        T: Future<Output = ultramarine::Result<()>> + Send + 'static,
-    {
-        Options::default().run(main).expect("the job ends well");
-    }
-
     #[test]
     #[ignore = "runs as a job"]
     fn keep_standard_output() {
-        run(async |cx| {
+        let job = Options::default().run(async |cx| {
             println!("all is well");
             let keep = async |_: Context, ()| {
                 let (kept, is_kept) = std::sync::mpsc::channel();
@@ -128,6 +121,7 @@ mod programs {
             }
             Ok(())
         });
+        job.expect("the job ends well");
         // What runs these programs would say at their end how they have ended.
         std::process::exit(0);
     }
@@ -150,7 +144,6 @@ mod programs {
                 assert_eq!(cx.spawn_at(pe, panic, ()).await?, 1);
                 assert_eq!(cx.spawn_at(pe, wait, ()).await?, 1);
             }
-            println!("all is well");
             Ok(())
         });
     }
@@ -166,7 +159,6 @@ mod programs {
             };
             let lost = cx.spawn_at(Pe::new(1), exec, ()).await;
             assert!(matches!(lost, Err(TaskError::Lost { .. })), "{lost:?}");
-            println!("all is well");
             Ok(())
         });
     }
@@ -174,10 +166,7 @@ mod programs {
     #[test]
     #[ignore = "runs as a job"]
     fn become_another_program_at_the_end() {
-        run(async |_| {
-            println!("all is well");
-            Ok(())
-        });
+        run(async |_| Ok(()));
         // The guard looks twice a second.
         let mut shell = Command::new("sh");
         shell.args(["-c", "sleep 1.2; echo another program goes on"]);
@@ -191,7 +180,6 @@ mod programs {
         run(async |cx| {
             let leave_another = async |_: Context, ()| leave_a_sleep_behind();
             cx.spawn_at(Pe::new(1), leave_another, ()).await?;
-            println!("all is well");
             Ok(())
         });
         leave_one_in_the_background();
@@ -226,7 +214,6 @@ mod programs {
             for pe in (0..cx.pes()).map(Pe::new) {
                 cx.spawn_at(pe, leave, ()).await?;
             }
-            println!("all is well");
             Ok(())
         });
         // The shell goes on when the job is over.
@@ -258,7 +245,6 @@ mod programs {
                 name.is_ok_and(|name| name.trim() == "sleep")
             };
             eventually("they end", || !marked(MARK, &mark).iter().any(is_sleep));
-            println!("all is well");
             Ok(())
         });
     }

@@ -5,9 +5,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::Duration;
-use ultramarine_testkit::{alone, finish, folder, launcher, program, scrub};
+use ultramarine_testkit::{Ended, alone, finish, folder, launcher, program, scrub};
 
 const PATIENCE: Duration = Duration::from_secs(50);
 
@@ -49,7 +49,7 @@ fn behind(shell: &str, program: &str) -> Vec<OsString> {
 
 /// Runs a program with two PEs, as threads of a process, and as two processes where there is a
 /// launcher. Returns how each ended.
-fn run(test: &str, shell: &str, program: &str, level: &str) -> Vec<(&'static str, Output)> {
+fn run(test: &str, shell: &str, program: &str, level: &str) -> Vec<(&'static str, Ended)> {
     let folder = folder!(test);
     let (fifo, stuck) = (fifo(&folder, "fifo"), fifo(&folder, "stuck"));
     let _open = stuff(&stuck);
@@ -83,11 +83,9 @@ fn run(test: &str, shell: &str, program: &str, level: &str) -> Vec<(&'static str
 fn goes_well(test: &str, which: usize, levels: &[&str]) {
     let (what, shell) = WRONG[which];
     for level in levels {
-        for (how, Output { status, stdout, stderr }) in run(test, shell, "talks", level) {
-            let said = String::from_utf8_lossy(&stdout);
-            let context = format!("{what}, {how}, {level}: {}", String::from_utf8_lossy(&stderr));
-            assert!(said.contains("all is well"), "{context}{said}");
-            assert!(status.success(), "{context}{said}: {status}");
+        for (how, ended) in run(test, shell, "talks", level) {
+            println!("{what}, {how}, {level}");
+            ended.is_well();
         }
     }
 }
@@ -119,8 +117,8 @@ fn a_job_that_says_much_goes_well_though_no_process_reads_standard_error() {
 
 fn fails(which: usize) {
     let (what, shell) = WRONG[which];
-    for (how, Output { status, .. }) in run(&format!("fails-{which}"), shell, "fails", "") {
-        assert_eq!(status.code(), Some(7), "{what}, {how}");
+    for (how, ended) in run(&format!("fails-{which}"), shell, "fails", "") {
+        assert_eq!(ended.code, Some(7), "{what}, {how}");
     }
 }
 
@@ -141,9 +139,9 @@ fn a_panic_that_becomes_an_error_is_one_line_with_the_name_of_its_function() {
         let mut command = Command::new(&words[0]);
         scrub(&mut command);
         command.args(&words[1..]).env("ULTRAMARINE_PES", "2").env("RUST_BACKTRACE", backtrace);
-        let Output { status, stdout, stderr } = finish(&mut command, PATIENCE);
-        let (out, err) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-        assert!(status.success(), "{out}{err}");
+        let ended = finish(&mut command, PATIENCE);
+        ended.succeeded();
+        let err = &ended.err;
         assert_eq!(err.contains("backtrace"), !is_short, "{err}");
         for (function, message) in [
             ("programs::task panicked at", "no task today"),

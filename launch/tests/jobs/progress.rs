@@ -1,15 +1,13 @@
 //! The lines that say how far the work is, where there is no terminal. Each program below is a test
 //! that only these start.
 
-use crate::common::alone;
 #[cfg(feature = "mpi")]
 use crate::common::launcher::launched;
+use crate::common::{alone, job};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{LaneKind, Options, with_progress};
-#[cfg(feature = "mpi")]
-use ultramarine_testkit::Ended;
 use ultramarine_testkit::{PATIENCE, program};
 
 /// The variable that names a file for which a program waits.
@@ -36,8 +34,7 @@ fn a_line_says_how_many_tasks_have_ended_if_no_total_is_known() {
 #[test]
 #[cfg(feature = "mpi")]
 fn the_display_ends_with_the_last_task_although_a_process_dies() {
-    let Some(output) = launched(3, program!("lose_one"), "tcp") else { return };
-    let ended = Ended::from(output);
+    let Some(ended) = launched(3, program!("lose_one"), "tcp") else { return };
     ended.is_well();
     let count = |line: &str| line.split_once("/400 tasks ended after ")?.0.parse().ok();
     let counts: Vec<u64> = ended.err.lines().filter_map(count).collect();
@@ -95,7 +92,7 @@ mod programs {
     #[test]
     #[ignore = "runs under a launcher"]
     fn lose_one() {
-        let main = async move |cx: Context| {
+        job::run(async move |cx| {
             let supervised = cx.supervised();
             // Tasks before that count for nothing, also if the process dies that has spawned them.
             let before = async |cx: Context, ()| par_map(&cx, |n: u64| n, 0..50).await.map(drop);
@@ -114,9 +111,7 @@ mod programs {
             let work = par_map(&supervised, task, 0..400);
             assert_eq!(with_progress(&cx, 400, work).await?.len(), 400);
             assert!(cx.is_dead(Pe::new(1)));
-            println!("all is well");
             Ok(())
-        };
-        Options::default().run(main).expect("it ends well");
+        });
     }
 }

@@ -1,9 +1,9 @@
 //! Hosts whose shared memory is too small for MPI, or full, or not shared.
 #![cfg(feature = "mpi")]
 
+use crate::common::job::run;
 use std::process::Command;
 use std::time::Duration;
-use ultramarine::Options;
 use ultramarine::prelude::*;
 use ultramarine_testkit::{Ended, finish, launcher, launcher_name, program};
 
@@ -30,7 +30,7 @@ fn run_behind(processes: u32, host: &[&str], process: &[&str], lane: &str) -> Op
     };
     command.args(["-n", &processes.to_string()]).args(process).args(program!("square_numbers"));
     command.env("ULTRAMARINE_THREADS", "1").env("ULTRAMARINE_LANE", lane);
-    Some(finish(&mut command, PATIENCE).into())
+    Some(finish(&mut command, PATIENCE))
 }
 
 /// Words before a command that give it so much shared memory, after a line of shell has been run.
@@ -83,12 +83,10 @@ mod programs {
     #[test]
     #[ignore = "runs as a job"]
     fn square_numbers() {
-        let main = async |cx: Context| {
+        run(async |cx| {
             let squares = par_map(&cx, |n: u64| n * n, 0..100).await?;
             assert!(squares.into_iter().eq((0..100).map(|n| n * n)));
-            println!("all is well on {} PEs", cx.pes());
             Ok(())
-        };
-        Options::default().run(main).expect("the job ends well");
+        });
     }
 }

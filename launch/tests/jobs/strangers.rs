@@ -2,16 +2,15 @@
 //! a launcher runs; its root plays the strangers.
 #![cfg(feature = "mpi")]
 
+use crate::common::job::{die, run};
 use crate::common::launcher::launched_with;
 use crate::common::ports::{self, PORTS};
-use rustix::process::{Signal, getpid, kill_process};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 use ultramarine::prelude::*;
-use ultramarine::{Options, TaskError};
 use ultramarine_runtime::handshake::{CHALLENGE_BYTES, Handshake, JobKey, Purpose, SEAL_BYTES};
 use ultramarine_testkit::{eventually, program};
 
@@ -20,13 +19,9 @@ fn strangers_have_no_effect_before_a_death_and_after_it() {
     for lane in ["mpi", "tcp"] {
         let ports = ports::some();
         let variables = [(PORTS, OsStr::new(&ports))];
-        let Some(output) = launched_with(4, program!("be_called_by_strangers"), lane, &variables)
-        else {
-            return;
-        };
-        let out = String::from_utf8_lossy(&output.stdout);
-        let err = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && out.contains("all is well"), "{lane}: {out}\n{err}");
+        let ended = launched_with(4, program!("be_called_by_strangers"), lane, &variables);
+        let Some(ended) = ended else { return };
+        ended.is_well();
     }
 }
 
@@ -90,16 +85,11 @@ mod programs {
     #[test]
     #[ignore = "runs under a launcher"]
     fn be_called_by_strangers() {
-        let job = Options::default().run(async |cx| {
+        run(async |cx| {
             let mut lines = Vec::new();
             for pe in (0..cx.pes()).map(Pe::new) {
-                let ports = cx
-                    .spawn_at(
-                        pe,
-                        async |_, ()| ports::own().into_values().collect::<BTreeSet<_>>(),
-                        (),
-                    )
-                    .await?;
+                let own = async |_: Context, ()| ports::own().into_values().collect();
+                let ports: BTreeSet<_> = cx.spawn_at(pe, own, ()).await?;
                 assert_eq!(ports.len(), 2, "{pe}");
                 lines.extend(annoy(pe, &ports));
             }
@@ -109,11 +99,7 @@ mod programs {
             }
             // Now a true death: the others go on over the ports where the strangers still are.
             let victim = Pe::new(2);
-            let die = async |_: Context, ()| {
-                kill_process(getpid(), Signal::KILL).expect("it may end itself");
-                std::thread::sleep(Duration::from_mins(1));
-            };
-            let lost = cx.spawn_at(victim, die, ()).await;
+            let lost = cx.spawn_at(victim, async |_, ()| die(), ()).await;
             assert_eq!(lost, Err(TaskError::Lost { pe: victim }));
             compute(&cx).await?;
             for pe in [1, 3].map(Pe::new) {
@@ -122,9 +108,7 @@ mod programs {
                 assert_eq!(answer, pe);
             }
             drop(lines);
-            println!("all is well");
             Ok(())
         });
-        job.expect("the job ends well");
     }
 }

@@ -1,91 +1,73 @@
 //! Jobs that outlive their roots. Each program below is a test that only a launcher runs.
 #![cfg(feature = "mpi")]
 
-use crate::common::launcher::launched;
+use crate::common::job::{die, run_restartable};
+use crate::common::launcher::over_each_lane;
 use rustix::process::{Signal, getpid, kill_process};
-use std::process::Output;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use ultramarine::prelude::*;
-use ultramarine_testkit::program;
-
-/// Far more than any of these jobs takes, and far less than a launcher's patience.
-const SOON: Duration = Duration::from_secs(40);
+use ultramarine_testkit::{Ended, program};
 
 /// Runs a program on this many processes over each lane, and looks at how it ended.
-fn ends(processes: u32, program: &str, check: impl Fn(&Output, &str, &str)) {
-    for lane in ["mpi", "tcp"] {
-        let start = Instant::now();
-        let Some(output) = launched(processes, program!(program), lane) else { return };
-        let out = String::from_utf8_lossy(&output.stdout);
-        let err = String::from_utf8_lossy(&output.stderr);
-        check(&output, &out, &format!("{lane}: {out}\n{err}"));
-        assert!(start.elapsed() < SOON, "{lane}: {:?}", start.elapsed());
-    }
+fn ends(processes: u32, program: &str, check: impl Fn(&Ended)) {
+    over_each_lane(processes, &program!(program), |_, ended| check(ended));
 }
 
 #[test]
 fn root_after_root_may_die_until_one_process_is_left() {
-    ends(4, "lose_root_after_root", |output, out, all| {
-        assert!(output.status.success() && out.contains("all is well"), "{all}");
+    ends(4, "lose_root_after_root", |ended| {
+        ended.is_well();
         for rank in 0..3 {
             let told = format!("rank {rank} on");
-            assert!(all.contains(&told), "`{told}` is not in: {all}");
+            assert!(ended.err.contains(&told), "`{told}` is not in: {}", ended.err);
         }
-        assert_eq!(all.matches("the job goes on without it").count(), 3, "{all}");
+        let told = ended.err.matches("the job goes on without it").count();
+        assert_eq!(told, 3, "{}", ended.err);
     });
 }
 
 #[test]
 fn what_the_successor_returns_counts() {
-    ends(3, "fail_at_the_successor", |output, _, all| {
-        assert!(!output.status.success(), "{all}");
-        assert!(all.contains("no luck at the second attempt"), "{all}");
-    });
+    let failure = "no luck at the second attempt";
+    ends(3, "fail_at_the_successor", |ended| ended.fails_with(failure));
 }
 
 #[test]
 fn a_job_does_not_outlive_its_last_process() {
-    ends(3, "lose_all", |output, _, all| {
-        assert!(!output.status.success(), "{all}");
-        assert!(all.contains("was killed by SIGKILL: the job ends"), "{all}");
-    });
+    ends(3, "lose_all", |ended| ended.fails_with("was killed by SIGKILL: the job ends"));
 }
 
 #[test]
 fn a_root_that_calls_exit_is_succeeded() {
-    ends(3, "call_exit_at_the_first_root", |output, out, all| {
-        assert!(output.status.success() && out.contains("all is well"), "{all}");
-        assert!(all.contains("called exit(5) amid the job; the job goes on without it"), "{all}");
+    ends(3, "call_exit_at_the_first_root", |ended| {
+        ended.is_well();
+        let told = "called exit(5) amid the job; the job goes on without it";
+        assert!(ended.err.contains(told), "{}", ended.err);
     });
 }
 
 #[test]
 fn the_others_pass_over_signals_after_a_succession_too() {
-    ends(4, "be_asked_after_a_succession", |output, out, all| {
-        assert!(output.status.success() && out.contains("all is well"), "{all}");
-    });
+    ends(4, "be_asked_after_a_succession", Ended::is_well);
 }
 
 #[test]
 fn a_root_that_is_killed_after_it_was_asked_to_end_is_a_failure() {
-    ends(3, "die_when_asked_to_end", |output, out, all| {
-        assert!(!output.status.success(), "{all}");
-        assert!(!out.contains("went on"), "{all}");
+    ends(3, "die_when_asked_to_end", |ended| {
+        assert!(!ended.is_success, "{}{}", ended.out, ended.err);
+        assert!(!ended.out.contains("went on"), "{}{}", ended.out, ended.err);
     });
 }
 
 #[test]
 fn one_that_was_signalled_before_does_not_end_the_successors_job() {
-    ends(4, "go_on_without_the_signalled", |output, out, all| {
-        assert!(output.status.success() && out.contains("all is well"), "{all}");
-    });
+    ends(4, "go_on_without_the_signalled", Ended::is_well);
 }
 
 #[test]
 fn a_job_without_deaths_starts_its_main_task_once() {
-    ends(3, "lose_none", |output, out, all| {
-        assert!(output.status.success(), "{all}");
-        assert_eq!(out.matches("attempt 1 on PE 0").count(), 1, "{all}");
+    ends(3, "lose_none", |ended| {
+        assert_eq!(ended.succeeded().matches("attempt 1 on PE 0").count(), 1, "{}", ended.err);
     });
 }
 
@@ -96,24 +78,10 @@ mod programs {
     use std::pin::pin;
     use ultramarine::{EndRequest, Error, shutdown_requested};
 
-    fn run<T>(main: impl Fn(Context) -> T + Send + Sync + 'static) -> ultramarine::Result<()>
-    where
-        T: Future<Output = ultramarine::Result<()>> + Send + 'static,
-    {
-        ultramarine::run_restartable(main)
-    }
-
-    /// Ends this process as the kernel does when memory is short.
-    fn die() {
-        let kill = kill_process(getpid(), Signal::KILL);
-        std::thread::sleep(SOON);
-        panic!("still alive: {kill:?}");
-    }
-
     #[test]
     #[ignore = "runs under a launcher"]
     fn lose_root_after_root() {
-        run(async |cx| {
+        run_restartable(async |cx| {
             assert_eq!(cx.root(), cx.pe());
             // A root that died at once may have been unknown to this PE.
             let (first, latest) = (cx.pe() == Pe::ROOT, cx.pe().number() + 1);
@@ -134,45 +102,39 @@ mod programs {
             }
             assert_eq!(sum, (0..200).map(|n| n * n).sum::<u64>());
             assert_eq!(cx.dead(), cx.pes() - 1);
-            println!("all is well");
             Ok(())
-        })
-        .expect("the job ends well");
+        });
     }
 
     #[test]
     #[ignore = "runs under a launcher"]
     fn fail_at_the_successor() {
-        run(async |cx| {
+        run_restartable(async |cx| {
             if cx.attempt() == 1 {
                 die();
             }
             Err(Error::other("no luck at the second attempt"))
-        })
-        .expect("it fails at one process");
+        });
     }
 
     #[test]
     #[ignore = "runs under a launcher"]
     fn lose_all() {
-        run(async |_| {
+        run_restartable(async |_| {
             die();
             Ok(())
-        })
-        .expect("this process is killed");
+        });
     }
 
     #[test]
     #[ignore = "runs under a launcher"]
     fn call_exit_at_the_first_root() {
-        run(async |cx| {
+        run_restartable(async |cx| {
             if cx.attempt() == 1 {
                 std::process::exit(5);
             }
-            println!("all is well");
             Ok(())
-        })
-        .expect("the job ends well");
+        });
     }
 
     async fn hear_of_root(cx: Context, root: Pe) {
@@ -189,7 +151,7 @@ mod programs {
     #[test]
     #[ignore = "runs under a launcher"]
     fn be_asked_after_a_succession() {
-        run(async |cx| {
+        run_restartable(async |cx| {
             if cx.attempt() == 1 {
                 die();
             }
@@ -205,16 +167,14 @@ mod programs {
             ask(cx.clone(), ()).await;
             assert_eq!(asked.await, EndRequest::Terminate);
             assert_eq!(cx.dead(), 1, "only the first root");
-            println!("all is well");
             Ok(())
-        })
-        .expect("the job ends well");
+        });
     }
 
     #[test]
     #[ignore = "runs under a launcher"]
     fn die_when_asked_to_end() {
-        run(async |cx| {
+        run_restartable(async |cx| {
             if cx.attempt() > 1 {
                 println!("went on");
                 return Ok(());
@@ -224,14 +184,13 @@ mod programs {
             }
             die();
             Ok(())
-        })
-        .expect("one process says so");
+        });
     }
 
     #[test]
     #[ignore = "runs under a launcher"]
     fn go_on_without_the_signalled() {
-        run(async |cx| {
+        run_restartable(async |cx| {
             if cx.attempt() == 1 {
                 cx.spawn_at(Pe::new(3), ask, ()).await?;
                 die();
@@ -242,20 +201,17 @@ mod programs {
             };
             let numbers = map_async(slow, 0..100).run(&cx.supervised()).await?;
             assert!(numbers.into_iter().eq(0..100));
-            println!("all is well");
             Ok(())
-        })
-        .expect("the job ends well");
+        });
     }
 
     #[test]
     #[ignore = "runs under a launcher"]
     fn lose_none() {
-        run(async |cx| {
+        run_restartable(async |cx| {
             assert_eq!(par_map(&cx, |n: u64| n + 1, 0..3).await?, [1, 2, 3]);
             println!("attempt {} on {}", cx.attempt(), cx.pe());
             Ok(())
-        })
-        .expect("the job ends well");
+        });
     }
 }

@@ -2,13 +2,14 @@
 //! start this very file under it.
 #![cfg(feature = "mpi")]
 
+use crate::common::job::run;
 use crate::common::launcher::{is_well_over_each_lane, launched, launched_with};
 use rustix::process::{Signal, getpid, kill_process};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{Error, Options, TaskError};
-use ultramarine_testkit::program;
+use ultramarine_testkit::{Ended, program};
 
 /// The variable that says when the death is.
 const DIES_AFTER_MS: &str = "UNDER_MPI_DIES_AFTER_MS";
@@ -16,6 +17,9 @@ const DIES_AFTER_MS: &str = "UNDER_MPI_DIES_AFTER_MS";
 /// What MPICH's launcher prints if it fails itself, since a process dies in the last barrier. All
 /// other processes have left by then.
 const LAUNCHER_FAULT: &str = "assert (!closed) failed";
+
+/// Why the job fails that is to fail.
+const FAILURE: &str = "nothing came of it";
 
 fn succeeds(processes: u32, program: &str) {
     is_well_over_each_lane(processes, &program!(program));
@@ -48,27 +52,23 @@ fn a_job_may_end_with_tasks_undone() {
 
 #[test]
 fn the_result_of_main_decides_how_the_job_ends() {
-    let Some(output) = launched(2, program!("fail"), "mpi") else { return };
-    let out = String::from_utf8_lossy(&output.stdout);
-    let all = format!("{out}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(!output.status.success(), "{all}");
-    assert!(all.contains("nothing came of it"), "{all}");
+    let Some(ended) = launched(2, program!("fail"), "mpi") else { return };
+    assert!(!ended.is_success, "{}{}", ended.out, ended.err);
+    let is_told = ended.out.contains(FAILURE) || ended.err.contains(FAILURE);
+    assert!(is_told, "{}{}", ended.out, ended.err);
 }
 
 #[test]
 fn a_second_job_of_a_process_is_refused_with_the_reason() {
-    let Some(output) = launched(2, program!("run_again"), "mpi") else { return };
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && !err.contains("WARN"), "{err}");
-    let out = String::from_utf8_lossy(&output.stdout);
-    assert!(out.contains("all is well"), "{out}\n{err}");
+    let Some(ended) = launched(2, program!("run_again"), "mpi") else { return };
+    ended.is_well();
+    assert!(!ended.err.contains("WARN"), "{}", ended.err);
 }
 
 #[test]
 fn a_program_that_starts_mpi_itself_is_told_that_it_must_not() {
-    let Some(output) = launched(2, program!("start_mpi_before"), "mpi") else { return };
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert!(String::from_utf8_lossy(&output.stdout).contains("all is well"), "{err}");
+    let Some(ended) = launched(2, program!("start_mpi_before"), "mpi") else { return };
+    assert!(ended.out.contains("all is well"), "{}", ended.err);
 }
 
 #[test]
@@ -78,33 +78,22 @@ fn a_death_at_the_very_end_delays_no_process() {
         let variables =
             [(DIES_AFTER_MS, delay.as_ref()), ("ULTRAMARINE_SHUTDOWN_GRACE", grace.as_ref())];
         let start = Instant::now();
-        let Some(output) = launched_with(5, program!("die_last"), "mpi", &variables) else {
-            return;
-        };
-        let err = String::from_utf8_lossy(&output.stderr);
-        let is_the_launchers = err.contains(LAUNCHER_FAULT);
-        assert!(output.status.success() || is_the_launchers, "{delay} ms: {err}");
+        let ended = launched_with(5, program!("die_last"), "mpi", &variables);
+        let Some(Ended { is_success, err, .. }) = ended else { return };
+        assert!(is_success || err.contains(LAUNCHER_FAULT), "{delay} ms: {err}");
         assert!(start.elapsed() < Duration::from_secs(40), "{delay} ms: {err}");
     }
 }
 
 #[test]
 fn a_program_that_prints_much_does_not_stand_still() {
-    let Some(output) = launched(2, program!("print_much"), "mpi") else { return };
-    assert!(output.status.success() && output.stdout.len() > 1 << 20);
+    let Some(ended) = launched(2, program!("print_much"), "mpi") else { return };
+    assert!(ended.succeeded().len() > 1 << 20);
 }
 
 /// The programs, as tests that are run under a launcher only.
 mod programs {
     use super::*;
-
-    /// Runs a program. It prints "all is well" if it succeeds.
-    fn run<T>(main: impl FnOnce(Context) -> T)
-    where
-        T: Future<Output = ultramarine::Result<()>> + Send + 'static,
-    {
-        ultramarine::run(main).expect("the job ends well");
-    }
 
     #[test]
     #[ignore = "runs under a launcher"]
@@ -118,7 +107,6 @@ mod programs {
             let missing = Pe::new(cx.pes());
             let error = cx.spawn_at(missing, async |_, ()| (), ()).await.expect_err("no such PE");
             assert_eq!(error, TaskError::NoSuchPe { pe: missing, pes: cx.pes() });
-            println!("all is well");
             Ok(())
         });
     }
@@ -136,7 +124,6 @@ mod programs {
                 let received = cx.spawn_at(Pe::new(1), reversed, sent).await?;
                 assert!(received.into_iter().eq((0..length).rev()), "{length} numbers");
             }
-            println!("all is well");
             Ok(())
         });
     }
@@ -149,7 +136,6 @@ mod programs {
             let error = cx.spawn_at(Pe::new(1), task, 7).await.expect_err("it panics");
             let message = "no 7 today".to_owned();
             assert_eq!(error, TaskError::Panicked { pe: Pe::new(1), message });
-            println!("all is well");
             Ok(())
         });
     }
@@ -167,7 +153,6 @@ mod programs {
             assert!(text.starts_with("No such file or directory"), "{text}");
             let no_number = cx.spawn_at(Pe::new(1), read, "/proc/version".into()).await?;
             assert_eq!(no_number, Err(Failure::new("invalid digit found in string")));
-            println!("all is well");
             Ok(())
         });
     }
@@ -181,7 +166,6 @@ mod programs {
             for future in futures.into_iter().take(100) {
                 future.await?;
             }
-            println!("all is well");
             Ok(())
         });
     }
@@ -241,6 +225,6 @@ mod programs {
     #[test]
     #[ignore = "runs under a launcher"]
     fn fail() {
-        run(async |_| Err(Error::other("nothing came of it")));
+        run(async |_| Err(Error::other(FAILURE)));
     }
 }

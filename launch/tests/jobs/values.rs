@@ -37,30 +37,19 @@ fn a_result_without_a_box_may_be_large() {
 
 /// The programs, as tests that are run under a launcher only.
 mod programs {
+    use crate::common::job::{die, run};
     use futures_util::future::join;
-    use rustix::process::{Signal, getpid, kill_process};
     use serde::{Deserialize, Serialize};
     use std::collections::BTreeMap;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
     use ultramarine::prelude::*;
-    use ultramarine::{Options, Remote, Shared};
-
-    fn run<T>(main: impl FnOnce(Context) -> T)
-    where
-        T: Future<Output = ultramarine::Result<()>> + Send + 'static,
-    {
-        Options::default().run(main).expect("the job ends well");
-    }
+    use ultramarine::{Remote, Shared};
 
     /// Ends a PE as the kernel does when memory is short.
     async fn kill(cx: &Context, pe: Pe) {
-        let die = async |_, ()| {
-            let kill = kill_process(getpid(), Signal::KILL);
-            std::thread::sleep(Duration::from_secs(40));
-            panic!("still alive: {kill:?}");
-        };
-        assert_eq!(cx.spawn_at(pe, die, ()).await, Err::<(), _>(TaskError::Lost { pe }));
+        let killed = cx.spawn_at(pe, async |_, ()| die(), ());
+        assert_eq!(killed.await, Err(TaskError::Lost { pe }));
     }
 
     /// Whether this process decodes no [`Picky`].
@@ -90,7 +79,6 @@ mod programs {
             assert_eq!(cx.spawn_at(Pe::new(2), read, shared.clone()).await, Ok(5));
             let refused = cx.spawn_at(Pe::new(1), read, shared).await;
             assert!(matches!(refused, Err(TaskError::Codec { .. })), "{refused:?}");
-            println!("all is well");
             Ok(())
         });
     }
@@ -122,7 +110,6 @@ mod programs {
             let fill = async |_: Context, number| bulky(number);
             let filled = cx.spawn_at(Pe::new(1), fill, 7).await?;
             assert!(filled.0.iter().all(|number| *number == 7));
-            println!("all is well");
             Ok(())
         });
     }
@@ -162,7 +149,6 @@ mod programs {
             for pe in [0, 2, 3] {
                 assert_eq!(cx.spawn_at(Pe::new(pe), read, table.clone()).await?, 77);
             }
-            println!("all is well");
             Ok(())
         });
     }
@@ -199,7 +185,6 @@ mod programs {
             kill(&cx, two).await;
             assert_eq!(waiting.await?, Ok(5000));
             assert_eq!(made_again.get().await?.len(), 1000);
-            println!("all is well");
             Ok(())
         });
     }
@@ -214,7 +199,6 @@ mod programs {
             };
             let expected: Vec<f64> = (0..4).map(|part| sum(&table, part)).collect();
             assert_eq!(map_with(table, sum, 0..4).push().run(&cx).await?, expected);
-            println!("all is well");
             Ok(())
         });
     }

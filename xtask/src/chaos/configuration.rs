@@ -30,139 +30,72 @@ pub(crate) struct Program {
 }
 
 const MAPS: &[&str] = &["par-map", "push-map"];
-pub(crate) const SUM_EULER: Program = Program {
-    name: "sum_euler",
-    flags: "--upto 10000 --tasks 300",
-    skeletons: MAPS,
-    tasks: 300,
-    input: Input::Nothing,
-    answer: Answer::Is("30397486"),
-};
-const LIOUVILLE: Program = Program {
-    name: "liouville",
-    flags: "--upto 100000000 --tasks 200",
-    skeletons: MAPS,
-    tasks: 200,
-    input: Input::Nothing,
-    answer: Answer::Is("-3884"),
-};
-const QUEENS: Program = Program {
-    name: "queens",
-    flags: "--board 15",
-    skeletons: &["par-divide-and-conquer", "push-divide-and-conquer"],
-    tasks: 100,
-    input: Input::Nothing,
-    answer: Answer::Is("2279184"),
-};
-const UTS: Program = Program {
-    name: "uts",
-    flags: "-t 1 -a 3 -d 11 -b 4 -r 19",
-    skeletons: &["par-enumerate"],
-    tasks: 100,
-    input: Input::Nothing,
-    answer: Answer::Is("16526523"),
-};
-/// Megabytes go to each task, and come back.
-const MERGE_SORT: Program = Program {
-    name: "merge_sort",
-    flags: "--numbers 8000000 --tasks 40",
-    skeletons: MAPS,
-    tasks: 40,
-    input: Input::Nothing,
-    answer: Answer::Is("7832592921160045307"),
-};
-/// All tasks read one table, which is fetched from a PE that has it.
-const SWEEP: Program = Program {
-    name: "sweep",
-    flags: "--points 300 --table-mb 20",
-    skeletons: &["map", "push-map"],
-    tasks: 300,
-    input: Input::Nothing,
-    answer: Answer::Is("5880121169931680734"),
-};
-/// Each PE waits for its neighbours at each step. There are few: where packets are lost, a step
-/// takes a tenth of a second.
-const STENCIL: Program = Program {
-    name: "stencil",
-    flags: "--rows 1000 --columns 500 --steps 100 --round 50",
-    skeletons: &["bands"],
-    tasks: 10,
-    input: Input::Nothing,
-    answer: Answer::Is("5945733120749905884"),
-};
-const KNAPSACK: Program = Program {
-    name: "knapsack",
-    flags: "--items 100 --seed 27",
-    skeletons: &["par-maximise"],
-    tasks: 100,
-    input: Input::Nothing,
-    answer: Answer::Is("3579587"),
-};
-const QUADRATURE: Program = Program {
-    name: "quadrature",
-    flags: "--function peak --tolerance 1e-8",
-    skeletons: &["par-divide-and-conquer", "push-divide-and-conquer"],
-    tasks: 100,
-    input: Input::Nothing,
-    answer: Answer::Is("9839707.230341071"),
-};
-/// The programs on graphs, whose results are lost with the PEs that hold them, and computed again.
+const DIVISIONS: &[&str] = &["par-divide-and-conquer", "push-divide-and-conquer"];
+/// Results of graphs are lost with the PEs that hold them, and computed again.
 const GRAPH: &[&str] = &["dag"];
 const ONLY: &[&str] = &[""];
-const KARATSUBA: Program = Program {
-    name: "karatsuba",
-    flags: "--threshold 256",
-    skeletons: ONLY,
-    tasks: 265_000,
-    input: Input::Numbers(100_000),
-    answer: Answer::Product(100_000),
-};
-/// Results are arrays of 128 KiB, dropped once read: what was lost needs what was dropped.
-const CHOLESKY: Program = Program {
-    name: "cholesky",
-    flags: "--size 3072 --tile 128 --drop-used",
-    skeletons: GRAPH,
-    tasks: 3500,
-    input: Input::Nothing,
-    answer: Answer::Small,
-};
-/// At first all PEs wait for the root.
-const WAVEFRONT: Program = Program {
-    name: "wavefront",
-    flags: "--tile 512",
-    skeletons: GRAPH,
-    tasks: 4500,
-    input: Input::Sequences(24_000),
-    answer: Answer::Is("10645"),
-};
-const WORDCOUNT: Program = Program {
-    name: "wordcount",
-    flags: "--part-kib 64",
-    skeletons: ONLY,
-    tasks: 160,
-    input: Input::Words(2_000_000),
-    answer: Answer::Is("2000000"),
-};
-const TASK_BENCH: Program = Program {
-    name: "task_bench",
-    flags: "--pattern random-nearest --width 40 --steps 100 --iterations 8000",
-    skeletons: &["dag", "blocks", "stream"],
-    tasks: 4000,
-    input: Input::Nothing,
-    answer: Answer::Is("-1487977757492390968"),
-};
+
+/// A program without input, which has this result.
+const fn program(
+    name: &'static str,
+    flags: &'static str,
+    skeletons: &'static [&'static str],
+    tasks: u64,
+    result: &'static str,
+) -> Program {
+    let (input, answer) = (Input::Nothing, Answer::Is(result));
+    Program { name, flags, skeletons, tasks, input, answer }
+}
+
+pub(crate) const SUM_EULER: Program =
+    program("sum_euler", "--upto 10000 --tasks 300", MAPS, 300, "30397486");
 /// Its tasks sleep; one of them does more, if that is asked for.
-pub(crate) const ODD_TASKS: Program = Program {
-    name: "odd_tasks",
-    flags: "--tasks 300",
-    skeletons: MAPS,
-    tasks: 300,
-    input: Input::Nothing,
-    answer: Answer::Is("8955050"),
-};
+pub(crate) const ODD_TASKS: Program = program("odd_tasks", "--tasks 300", MAPS, 300, "8955050");
+/// Each PE waits for its neighbours at each step. There are few: where packets are lost, a step
+/// takes a tenth of a second.
+const STENCIL: &str = "--rows 1000 --columns 500 --steps 100 --round 50";
+const UTS: &str = "-t 1 -a 3 -d 11 -b 4 -r 19";
+const TASK_BENCH: &str = "--pattern random-nearest --width 40 --steps 100 --iterations 8000";
+
 pub(crate) const PROGRAMS: [Program; 15] = [
-    SUM_EULER, LIOUVILLE, QUEENS, UTS, MERGE_SORT, SWEEP, STENCIL, KNAPSACK, QUADRATURE, KARATSUBA,
-    CHOLESKY, WAVEFRONT, WORDCOUNT, TASK_BENCH, ODD_TASKS,
+    SUM_EULER,
+    program("liouville", "--upto 100000000 --tasks 200", MAPS, 200, "-3884"),
+    program("queens", "--board 15", DIVISIONS, 100, "2279184"),
+    program("uts", UTS, &["par-enumerate"], 100, "16526523"),
+    // Megabytes go to each task, and come back.
+    program("merge_sort", "--numbers 8000000 --tasks 40", MAPS, 40, "7832592921160045307"),
+    // All tasks read one table, which is fetched from a PE that has it.
+    program(
+        "sweep",
+        "--points 300 --table-mb 20",
+        &["map", "push-map"],
+        300,
+        "5880121169931680734",
+    ),
+    program("stencil", STENCIL, &["bands"], 10, "5945733120749905884"),
+    program("knapsack", "--items 100 --seed 27", &["par-maximise"], 100, "3579587"),
+    program("quadrature", "--function peak --tolerance 1e-8", DIVISIONS, 100, "9839707.230341071"),
+    Program {
+        input: Input::Numbers(100_000),
+        answer: Answer::Product(100_000),
+        ..program("karatsuba", "--threshold 256", ONLY, 265_000, "")
+    },
+    // Results are arrays of 128 KiB, dropped once read: what was lost needs what was dropped.
+    Program {
+        answer: Answer::Small,
+        ..program("cholesky", "--size 3072 --tile 128 --drop-used", GRAPH, 3500, "")
+    },
+    // At first all PEs wait for the root.
+    Program {
+        input: Input::Sequences(24_000),
+        ..program("wavefront", "--tile 512", GRAPH, 4500, "10645")
+    },
+    Program {
+        input: Input::Words(2_000_000),
+        ..program("wordcount", "--part-kib 64", ONLY, 160, "2000000")
+    },
+    program("task_bench", TASK_BENCH, &["dag", "blocks", "stream"], 4000, "-1487977757492390968"),
+    ODD_TASKS,
 ];
 
 /// What is said to try all programs.

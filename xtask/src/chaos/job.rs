@@ -17,7 +17,7 @@ use super::leftover::{self, Folder};
 use super::log::Log;
 use super::scene::{Outcome, Scene};
 use super::{interrupt, proc};
-use crate::process::{Failure, Result, cannot_start};
+use crate::process::{self, Failure, Result, cannot_start};
 
 /// How precisely moments are kept.
 const TICK: Duration = Duration::from_millis(1);
@@ -54,7 +54,7 @@ pub(crate) struct Job<'a> {
 impl Job<'_> {
     pub(crate) fn run(mut self, folder: &Folder) -> Result<Ended> {
         let mark = format!("{}-{}", std::process::id(), self.name);
-        scrub(&mut self.command);
+        process::scrub(&mut self.command);
         self.command.env(proc::MARK, &mark).env("TMPDIR", folder.path());
         // The line that says which process is which PE, in plain letters.
         self.command.env("ULTRAMARINE_LOG", "info").env("NO_COLOR", "1");
@@ -103,15 +103,6 @@ impl Job<'_> {
             wrong("not all PEs were heard to begin".to_owned())
         } else {
             Judgement::Right
-        }
-    }
-}
-
-/// Takes out what a user's settings would say to the processes.
-fn scrub(command: &mut Command) {
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("ULTRAMARINE_") {
-            command.env_remove(name);
         }
     }
 }

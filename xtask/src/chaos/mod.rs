@@ -13,7 +13,7 @@
 //! | `hosts`, `burners` | four hosts whose network can be spoilt; busy processes |
 //! | `job`, `log`, `ended` | one job: run, listened to, judged |
 //! | `proc`, `leftover` | what the system knows of its processes, and what it left |
-//! | `table`, `tally` | the tables at the end: that of HdpH-RS §6.5 (table 6.5), and one of classes |
+//! | `counts`, `table`, `tally` | the tables at the end: that of HdpH-RS §6.5 (table 6.5), and one of classes |
 //! | `interrupt` | Ctrl-C |
 //!
 //! A PE is not killed before the job has begun, except in the class `start-up`. The log says when
@@ -25,6 +25,7 @@ mod arguments;
 mod burners;
 mod class;
 mod configuration;
+mod counts;
 mod deed;
 pub(crate) mod draw;
 mod ended;

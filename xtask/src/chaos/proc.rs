@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -111,18 +111,8 @@ fn stacks(pid: u32) -> String {
     let commands = ["-batch", "-ex", "set pagination off", "-ex", "thread apply all backtrace 25"];
     let mut debugger = Command::new("gdb");
     debugger.args(commands).args(["-p", &pid.to_string()]);
-    debugger.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let Ok(mut debugger) = debugger.spawn() else { return String::new() };
-    let stdout = debugger.stdout.take();
-    let reader = std::thread::spawn(move || stdout.map(std::io::read_to_string));
-    let start = Instant::now();
-    while matches!(debugger.try_wait(), Ok(None)) {
-        if start.elapsed() > DEBUGGER_TIME {
-            let _ = debugger.kill();
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let text = reader.join().ok().flatten().and_then(Result::ok).unwrap_or_default();
+    let said = ultramarine_subprocess::run(&mut debugger, DEBUGGER_TIME);
+    let text = said.map_or(String::new(), |said| said.out);
     let frames = text.lines().filter(|line| line.starts_with('#') || line.starts_with("Thread"));
     frames.fold(String::new(), |all, line| all + "  " + line + "\n")
 }
@@ -160,7 +150,7 @@ mod tests {
         let mut shell = Command::new("sh");
         shell.args(["-c", "PMI_RANK=3 sleep 1000 & wait"]).env(MARK, &mark);
         let mut shell = shell.spawn().expect("sh is everywhere");
-        let start = Instant::now();
+        let start = std::time::Instant::now();
         while ranks_below(shell.id(), &mark).is_empty() && start.elapsed().as_secs() < 20 {
             std::thread::sleep(Duration::from_millis(1));
         }

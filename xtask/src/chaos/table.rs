@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::configuration::Configuration;
+use super::counts::Counts;
 use super::ended::{Ended, Judgement};
 
 /// What became of the jobs of one configuration.
@@ -10,37 +11,27 @@ pub(crate) struct Row {
     configuration: Configuration,
     /// How long a job takes if no PE is killed.
     usual: Duration,
-    runs: usize,
     /// How many PEs were killed, job by job.
     killed: Vec<u64>,
     replicas: Vec<u64>,
     /// Of the jobs that ended well, in milliseconds.
     took: Vec<u64>,
-    slow: usize,
-    wrong: usize,
-    hung: usize,
-    left: usize,
+    counts: Counts,
 }
 
 impl Row {
     fn new(configuration: Configuration, usual: Duration) -> Self {
         let (killed, replicas, took) = (Vec::new(), Vec::new(), Vec::new());
-        let (runs, slow, wrong, hung, left) = (0, 0, 0, 0, 0);
-        Row { configuration, usual, runs, killed, replicas, took, slow, wrong, hung, left }
+        Row { configuration, usual, killed, replicas, took, counts: Counts::default() }
     }
 
     fn add(&mut self, ended: &Ended, slow: bool) {
-        self.runs += 1;
         self.killed.push(ended.killed);
         self.replicas.extend(ended.replicas);
-        match ended.judgement {
-            Judgement::Right => self.took.push(ended.took.as_millis() as u64),
-            // None of these may end with an error.
-            Judgement::Wrong(_) | Judgement::Ended => self.wrong += 1,
-            Judgement::Hung => self.hung += 1,
+        if ended.judgement == Judgement::Right {
+            self.took.push(ended.took.as_millis() as u64);
         }
-        self.slow += usize::from(slow);
-        self.left += ended.left.len();
+        self.counts.add(ended, slow);
     }
 
     fn cells(&self) -> [String; 16] {
@@ -49,12 +40,14 @@ impl Row {
         let [killed, killed_most] = spread(&self.killed, |n| n.to_string());
         let [replicas, replicas_most] = spread(&self.replicas, |n| n.to_string());
         let [took, longest] = spread(&self.took, seconds);
+        // None of these may end with an error.
+        let Counts { jobs, slow, wrong, ended, hung, left, .. } = self.counts;
         [
             mpi.family.name().to_owned(),
             (*lane).to_owned(),
             program.name.to_owned(),
             (*skeleton).to_owned(),
-            self.runs.to_string(),
+            jobs.to_string(),
             killed,
             killed_most,
             replicas,
@@ -62,10 +55,10 @@ impl Row {
             seconds(self.usual.as_millis() as u64),
             took,
             longest,
-            self.slow.to_string(),
-            self.wrong.to_string(),
-            self.hung.to_string(),
-            self.left.to_string(),
+            slow.to_string(),
+            (wrong + ended).to_string(),
+            hung.to_string(),
+            left.to_string(),
         ]
     }
 }

@@ -1,7 +1,8 @@
 //! The table of classes: how the jobs of each class ended, by launcher.
 
 use super::class::Class;
-use super::ended::{Ended, Judgement};
+use super::counts::Counts;
+use super::ended::Ended;
 use super::table::aligned;
 use crate::mpi::Family;
 
@@ -9,16 +10,7 @@ use crate::mpi::Family;
 pub(crate) struct Tally {
     class: Class,
     family: Family,
-    jobs: usize,
-    /// To which something was done.
-    disturbed: usize,
-    right: usize,
-    ended: usize,
-    wrong: usize,
-    hung: usize,
-    left: usize,
-    innocents: usize,
-    slow: usize,
+    counts: Counts,
 }
 
 /// The columns, each with its heading.
@@ -40,34 +32,9 @@ const HEADINGS: [&str; 11] = [
 const TEXT_COLUMNS: usize = 2;
 
 impl Tally {
-    fn new(class: Class, family: Family) -> Self {
-        let (jobs, disturbed, right, ended, wrong) = (0, 0, 0, 0, 0);
-        let (hung, left, innocents, slow) = (0, 0, 0, 0);
-        Tally { class, family, jobs, disturbed, right, ended, wrong, hung, left, innocents, slow }
-    }
-
-    fn add(&mut self, ended: &Ended, slow: bool) {
-        self.jobs += 1;
-        self.disturbed += usize::from(!ended.done.is_empty() || ended.before.is_some());
-        match ended.judgement {
-            Judgement::Right => self.right += 1,
-            Judgement::Ended => self.ended += 1,
-            Judgement::Wrong(_) => self.wrong += 1,
-            Judgement::Hung => self.hung += 1,
-        }
-        self.left += ended.left.len();
-        self.innocents += ended.innocents;
-        self.slow += usize::from(slow);
-    }
-
     /// Whether nothing was done to any of its jobs.
     pub(crate) fn is_idle(&self) -> bool {
-        self.disturbed == 0
-    }
-
-    fn numbers(&self) -> [usize; 9] {
-        let Tally { jobs, disturbed, right, ended, wrong, hung, left, innocents, slow, .. } = *self;
-        [jobs, disturbed, right, ended, wrong, hung, left, innocents, slow]
+        self.counts.disturbed == 0
     }
 }
 
@@ -80,16 +47,16 @@ pub(crate) fn add(
 ) {
     let is_it = |tally: &Tally| (tally.class, tally.family) == (class, family);
     let index = tallies.iter().position(is_it).unwrap_or_else(|| {
-        tallies.push(Tally::new(class, family));
+        tallies.push(Tally { class, family, counts: Counts::default() });
         tallies.len() - 1
     });
-    tallies[index].add(ended, slow);
+    tallies[index].counts.add(ended, slow);
 }
 
 pub(crate) fn table(tallies: &[Tally]) -> String {
     let line = |tally: &Tally| {
         let text = [tally.class.name(), tally.family.name().to_owned()];
-        text.into_iter().chain(tally.numbers().map(|number| number.to_string())).collect()
+        text.into_iter().chain(tally.counts.numbers().map(|number| number.to_string())).collect()
     };
     let head = HEADINGS.map(str::to_owned).to_vec();
     let lines: Vec<Vec<String>> = std::iter::once(head).chain(tallies.iter().map(line)).collect();
@@ -98,19 +65,12 @@ pub(crate) fn table(tallies: &[Tally]) -> String {
 
 /// All in one sentence.
 pub(crate) fn total(tallies: &[Tally]) -> String {
-    let sum = |index: usize| tallies.iter().map(|tally| tally.numbers()[index]).sum::<usize>();
+    let sum = |index: usize| tallies.iter().map(|tally| tally.counts.numbers()[index]).sum();
+    let [jobs, disturbed, right, ended, wrong, hung, left, innocents, slow]: [usize; 9] =
+        std::array::from_fn(sum);
     format!(
-        "{} jobs, {} of them disturbed: {} right results, {} ended, {} wrong, {} hung, {} left \
-         behind, {} innocents lost, {} slow",
-        sum(0),
-        sum(1),
-        sum(2),
-        sum(3),
-        sum(4),
-        sum(5),
-        sum(6),
-        sum(7),
-        sum(8),
+        "{jobs} jobs, {disturbed} of them disturbed: {right} right results, {ended} ended, {wrong} \
+         wrong, {hung} hung, {left} left behind, {innocents} innocents lost, {slow} slow"
     )
 }
 
@@ -119,18 +79,20 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::chaos::ended::Judgement;
 
     #[test]
     fn a_line_counts_what_became_of_the_jobs_of_a_class() {
         let ended = |judgement| Ended::new(judgement, Duration::from_secs(1), 0);
-        let mut tally = Tally::new(Class::StartUp, Family::OpenMpi);
-        assert!(tally.is_idle());
-        tally.add(&ended(Judgement::Right), true);
-        tally.add(&Ended { before: Some("x".to_owned()), ..ended(Judgement::Ended) }, false);
-        assert!(!tally.is_idle());
-        tally.add(&Ended { innocents: 2, ..ended(Judgement::Right) }, false);
-        tally.add(&ended(Judgement::Hung), false);
-        let tallies = [tally];
+        let mut tallies = Vec::new();
+        let mut add = |ended: Ended, slow| {
+            super::add(&mut tallies, (Class::StartUp, Family::OpenMpi), &ended, slow);
+            tallies[0].is_idle()
+        };
+        assert!(add(ended(Judgement::Right), true));
+        assert!(!add(Ended { before: Some("x".to_owned()), ..ended(Judgement::Ended) }, false));
+        add(Ended { innocents: 2, ..ended(Judgement::Right) }, false);
+        add(ended(Judgement::Hung), false);
         let table = table(&tallies);
         let words: Vec<_> = table.lines().nth(1).unwrap().split_whitespace().collect();
         assert_eq!(words.join(" "), "start-up Open MPI 4 1 2 1 0 1 0 2 1");

@@ -60,11 +60,7 @@ impl Test {
         let line = format!("ulimit -v {MEMORY_KIB}; exec \"$0\" \"$@\"");
         command.args(["-c", &line]).arg(&self.program.file).args([&self.name, "--exact"]);
         builder.apply_to(&mut command);
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("ULTRAMARINE_") {
-                command.env_remove(name);
-            }
-        }
+        process::scrub(&mut command);
         command.env_remove(MUTANT).env_remove(REACHED);
         // Each time the same random cases, and no file with those that have failed.
         command.env("PROPTEST_RNG_SEED", "1");

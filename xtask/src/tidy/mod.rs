@@ -20,7 +20,8 @@ const FILE_LINES_MAX: usize = 450;
 
 /// The crates, each of which may depend on those before it and on no other. The last is for tests,
 /// whose dependencies do not count.
-const CRATES: [(&str, &str); 15] = [
+const CRATES: [(&str, &str); 16] = [
+    ("subprocess", "ultramarine-subprocess"),
     ("environment", "ultramarine-environment"),
     ("guard", "ultramarine-guard"),
     ("topology", "ultramarine-topology"),
@@ -85,11 +86,7 @@ pub(crate) fn run() -> Result<()> {
     let mut breaches = modules::breaches(&modules.collect::<Vec<_>>());
     breaches.extend(check(&tree, &paths));
     breaches.extend(variables::breaches(&tree));
-    let code: Vec<_> = tree.iter().filter(|file| !file.is_markdown()).cloned().collect();
-    breaches.extend(
-        crate::links::check(process::root(), &code)
-            .map_err(|error| Failure(format!("cannot read the Markdown files: {error}")))?,
-    );
+    breaches.extend(crate::links::check(process::root(), &tree));
     for breach in &breaches {
         println!("{breach}");
     }

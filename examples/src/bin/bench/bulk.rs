@@ -5,15 +5,13 @@
 //! answer. Values are made in advance, except for those called `fresh`: these are allocated and
 //! filled within the time.
 
-use crate::Bench;
-use crate::launch::{self, LaunchError};
-use crate::report::{Goal, Report};
-use crate::sample::{Sample, Unit};
-use crate::steal;
+use crate::child::needs_pes;
+use crate::launch::{self, Bench};
+use crate::{Goal, Report, Sample, Unit, steal};
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
@@ -33,9 +31,7 @@ const REPEATS_MIN: usize = 3;
 const THERE: Pe = Pe::new(1);
 
 /// A way to transfer a value.
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug, ValueEnum)]
 enum Transfer {
     /// A `Vec<f64>`, as the result of a task.
     Result,
@@ -50,15 +46,6 @@ enum Transfer {
     /// A new `Vec<f64>` each time, as the result of a task.
     Fresh,
 }
-
-const TRANSFERS: [Transfer; 6] = [
-    Transfer::Result,
-    Transfer::Argument,
-    Transfer::Octets,
-    Transfer::Inside,
-    Transfer::Plain,
-    Transfer::Fresh,
-];
 
 /// A lane between PEs, and how a job gets it.
 struct LaneSetup {
@@ -107,49 +94,32 @@ pub(crate) struct TransferRate {
 /// The output of the programs to compare with: gigabytes per second by bytes.
 type RatesBySize = BTreeMap<usize, f64>;
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) {
-    let mut twin = bench.launcher.launched(2, &with_sizes(bench.launcher.sibling("mpi_bulk")));
-    let mut python = bench.python.as_deref().map(|python| {
-        let mut script = Command::new(python);
-        script.arg(SCRIPT);
-        bench.launcher.launched(2, &with_sizes(script))
-    });
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+    let sizes = SIZES.map(|bytes| bytes.to_string());
+    let mut mpi = bench.on(2, &bench.program("mpi_bulk", &sizes.join(" ")));
+    let words: Vec<_> = std::iter::once(SCRIPT).chain(sizes.iter().map(String::as_str)).collect();
+    let mut python = bench.script(&words, 2);
     let (mut ours, mut theirs, mut scripts) = (vec![vec![]; LANE_SETUPS.len()], vec![], vec![]);
     for _ in 0..bench.rounds(ROUNDS) {
         for (setup, found) in LANE_SETUPS.iter().zip(&mut ours) {
-            let Some(rows) = report.accept(setup.name, setup.run(bench)) else { return };
-            found.push(rows);
+            found.push(setup.run(bench)?);
         }
-        let rates = launch::run(&mut twin).and_then(|done| done.json::<RatesBySize>());
-        let Some(rates) = report.accept("MPI_Send and MPI_Recv", rates) else { return };
-        theirs.push(rates);
-        if let Some(command) = &mut python {
-            match report.accept("mpi4py", launch::run(command).and_then(|done| done.json())) {
-                Some(rates) => scripts.push(rates),
-                None => python = None,
-            }
-        }
+        theirs.push(launch::run(&mut mpi)?.json::<RatesBySize>()?);
+        scripts.extend(report.other::<RatesBySize>("mpi4py", &mut python));
     }
-    let of =
-        |rates: &[RatesBySize], bytes| rates.iter().map(|rates| rates[&bytes]).collect::<Sample>();
+    let unit = Unit::GIGABYTES_PER_SECOND;
     for bytes in SIZES {
-        let named = |who: &str| format!("{}: {who}", shown(bytes));
-        let mpi = of(&theirs, bytes);
-        report.figure(&named("MPI_Send and MPI_Recv"), &mpi, Unit::GIGABYTES_PER_SECOND);
+        let mpi = Sample::of(&theirs, |rates| rates[&bytes]);
+        report.figure(&format!("{}: MPI_Send and MPI_Recv", shown(bytes)), &mpi, unit);
         if python.is_some() {
-            let rates = of(&scripts, bytes);
-            report.figure(&named("mpi4py, numpy"), &rates, Unit::GIGABYTES_PER_SECOND);
+            let rates = Sample::of(&scripts, |rates| rates[&bytes]);
+            report.figure(&format!("{}: mpi4py, numpy", shown(bytes)), &rates, unit);
         }
         for (setup, found) in LANE_SETUPS.iter().zip(&ours) {
             setup.report(report, bytes, found, &mpi);
         }
     }
-    steal::measure_beside_bulk(bench, report);
-}
-
-fn with_sizes(mut command: Command) -> Command {
-    command.args(SIZES.map(|bytes| bytes.to_string()));
-    command
+    steal::measure_beside_bulk(bench, report)
 }
 
 fn shown(bytes: usize) -> String {
@@ -160,36 +130,27 @@ fn shown(bytes: usize) -> String {
 }
 
 impl LaneSetup {
-    fn run(&self, bench: &Bench) -> std::result::Result<Vec<TransferRate>, LaunchError> {
-        let mut job = bench.launcher.child();
-        job.args(["--threads", "1", "bulk"]);
+    fn run(&self, bench: &Bench) -> launch::Result<Vec<TransferRate>> {
+        let mut job = bench.child("--threads 1 bulk");
         if self.by_launcher {
-            job = bench.launcher.launched(2, &job);
+            job = bench.on(2, &job);
         }
         job.envs(self.variables.iter().copied());
         launch::run(&mut job)?.json()
     }
 
     fn report(&self, report: &mut Report, bytes: usize, found: &[Vec<TransferRate>], mpi: &Sample) {
-        for transfer in TRANSFERS {
-            let rate = |rows: &Vec<TransferRate>| {
-                rows.iter()
-                    .find(|row| row.transfer == transfer && row.bytes == bytes)
-                    .map(|row| row.rate)
-            };
+        for &transfer in Transfer::value_variants() {
+            let is_it = |row: &&TransferRate| row.transfer == transfer && row.bytes == bytes;
+            let rate = |rows: &Vec<TransferRate>| rows.iter().find(is_it).map(|row| row.rate);
             let rates: Sample = found.iter().filter_map(rate).collect();
             let name = format!("{transfer:?}").to_lowercase();
             let what = format!("{}: {}, {name}", shown(bytes), self.name);
             let goal = self.goals.iter().find(|goal| bytes == LARGE && goal.0 == transfer);
-            let unit = Unit::GIGABYTES_PER_SECOND;
-            match goal {
-                Some((_, goal)) => report.goal(&what, &rates, unit, Goal::AtLeast(*goal)),
-                None => report.figure(&what, &rates, unit),
-            }
-            if self.name == "mpi"
-                && bytes == LARGE
-                && [Transfer::Result, Transfer::Argument].contains(&transfer)
-            {
+            let goal = goal.map(|(_, goal)| Goal::AtLeast(*goal));
+            report.goal(&what, &rates, Unit::GIGABYTES_PER_SECOND, goal);
+            let is_compared = matches!(transfer, Transfer::Result | Transfer::Argument);
+            if self.name == "mpi" && bytes == LARGE && is_compared {
                 let share = rates.with(mpi, |ours, theirs| 100.0 * ours / theirs);
                 let what = format!("{what}, of MPI's");
                 report.goal(&what, &share, Unit::PERCENT, Goal::AtLeast(40.0));
@@ -257,14 +218,6 @@ fn made_octets() -> Vec<u8> {
     }
 }
 
-fn made_structure() -> Structure {
-    Structure { name: "values".to_owned(), values: made_numbers() }
-}
-
-fn made_plain_structure() -> PlainStructure {
-    PlainStructure { name: "values".to_owned(), values: made_numbers() }
-}
-
 /// The seconds that the transfer of one value takes.
 async fn once(cx: &Context, transfer: Transfer, bytes: usize) -> Result<f64> {
     if matches!(transfer, Transfer::Result | Transfer::Octets | Transfer::Inside | Transfer::Plain)
@@ -283,11 +236,15 @@ async fn once(cx: &Context, transfer: Transfer, bytes: usize) -> Result<f64> {
             black_box(task.await?).len()
         }
         Transfer::Inside => {
-            let task = cx.spawn_at(THERE, async |_, ()| made_structure(), ());
+            let made =
+                async |_, ()| Structure { name: "values".to_owned(), values: made_numbers() };
+            let task = cx.spawn_at(THERE, made, ());
             size_of_val(&*black_box(task.await?.values))
         }
         Transfer::Plain => {
-            let task = cx.spawn_at(THERE, async |_, ()| made_plain_structure(), ());
+            let made =
+                async |_, ()| PlainStructure { name: "values".to_owned(), values: made_numbers() };
+            let task = cx.spawn_at(THERE, made, ());
             size_of_val(&*black_box(task.await?.values))
         }
         Transfer::Fresh => {
@@ -309,23 +266,18 @@ async fn once(cx: &Context, transfer: Transfer, bytes: usize) -> Result<f64> {
 
 impl Job {
     pub(crate) async fn run(&self, cx: &Context) -> Result<Vec<TransferRate>> {
-        if cx.pes() != 2 {
-            return Err(Error::other("this job needs two PEs"));
-        }
+        needs_pes(cx, 2)?;
+        let sizes = self.bytes.map_or(SIZES.to_vec(), |only| vec![only]);
+        let transfers = self.transfer.map_or(Transfer::value_variants().to_vec(), |one| vec![one]);
         let mut rows = Vec::new();
-        for bytes in SIZES.into_iter().filter(|bytes| self.bytes.is_none_or(|only| only == *bytes))
-        {
-            for transfer in TRANSFERS
-                .into_iter()
-                .filter(|transfer| self.transfer.is_none_or(|only| only == *transfer))
-            {
+        for bytes in sizes {
+            for &transfer in &transfers {
                 once(cx, transfer, bytes).await?;
-                let (start, mut rates) = (Instant::now(), Vec::new());
+                let (start, mut rates) = (Instant::now(), Sample::new());
                 while rates.len() < REPEATS_MIN || start.elapsed() < LASTING {
                     rates.push(bytes as f64 / 1e9 / once(cx, transfer, bytes).await?);
                 }
-                let rate = rates.into_iter().collect::<Sample>().median();
-                rows.push(TransferRate { transfer, bytes, rate });
+                rows.push(TransferRate { transfer, bytes, rate: rates.median() });
             }
         }
         Ok(rows)

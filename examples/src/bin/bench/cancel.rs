@@ -1,9 +1,8 @@
 //! The time from cancelling a million waiting tasks on several PEs until none of them is left.
 
-use crate::Bench;
-use crate::launch;
-use crate::report::{Goal, Report};
-use crate::sample::Unit;
+use crate::child::on_each_pe;
+use crate::launch::{self, Bench};
+use crate::{Goal, Report, Sample, Unit};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -37,7 +36,7 @@ static IS_OPEN: AtomicBool = AtomicBool::new(false);
 static STARTED: AtomicU64 = AtomicU64::new(0);
 
 /// Blocks the worker, so that all other tasks wait.
-fn block(_: u32) {
+fn block() {
     while !IS_OPEN.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_micros(100));
     }
@@ -50,9 +49,8 @@ fn count(_: u64) {
 impl Job {
     pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
         let pes = u64::from(cx.pes());
-        let all = || (0..cx.pes()).map(Pe::new);
-        let block = async |_, n| block(n);
-        let blocking: Vec<_> = all().map(|pe| cx.spawn_at(pe, block, pe.number())).collect();
+        let block = |pe| cx.spawn_at(Pe::new(pe), async |_, ()| block(), ());
+        let blocking: Vec<_> = (0..cx.pes()).map(block).collect();
         let spawn = |n: u64| {
             if self.spawned {
                 return cx.spawn_fn(Distance::ONE, count, n);
@@ -70,12 +68,8 @@ impl Job {
         for blocking in blocking {
             blocking.await?;
         }
-        let last = async |_, ()| STARTED.load(Ordering::Relaxed);
-        let asked: Vec<_> = all().map(|pe| cx.spawn_at(pe, last, ())).collect();
-        let mut started = 0;
-        for answer in asked {
-            started += answer.await?;
-        }
+        let started = on_each_pe(cx, async |_, ()| STARTED.load(Ordering::Relaxed)).await?;
+        let started: u64 = started.iter().sum();
         let all = start.elapsed().as_secs_f64();
         if started > 0 {
             return Err(Error::other(format!("{started} tasks were run that had been cancelled")));
@@ -84,21 +78,14 @@ impl Job {
     }
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) {
-    for (what, way) in [("placed", None), ("that wait at the root", Some("--spawned"))] {
-        let (mut abort, mut all) = (vec![], vec![]);
-        for _ in 0..bench.rounds(ROUNDS) {
-            let mut job = bench.launcher.child();
-            job.args(["--threads", "1", "cancel"]).args(way);
-            let found = launch::run(&mut bench.launcher.launched(PES, &job));
-            let found = report.accept("cancel", found.and_then(|done| done.json::<Measurements>()));
-            let Some(found) = found else { return };
-            abort.push(found.abort);
-            all.push(found.all);
-        }
-        let abort = abort.into_iter().collect();
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+    for (what, flag) in [("placed", ""), ("that wait at the root", "--spawned")] {
+        let job = bench.child(&format!("--threads 1 cancel {flag}"));
+        let found: Vec<Measurements> = bench.repeat(ROUNDS, bench.on(PES, &job))?;
+        let abort = Sample::of(&found, |found| found.abort);
         report.figure(&format!("a million {what}, the caller"), &abort, Unit::SECONDS);
-        let (all, goal) = (all.into_iter().collect(), Goal::AtMost(0.2));
+        let (all, goal) = (Sample::of(&found, |found| found.all), Goal::AtMost(0.2));
         report.goal(&format!("a million {what}, all PEs"), &all, Unit::SECONDS, goal);
     }
+    Ok(())
 }

@@ -8,7 +8,9 @@ use crate::{
 use clap::Subcommand;
 use serde::Serialize;
 use std::sync::Arc;
-use ultramarine::{Context, Options, Result};
+use std::time::{Duration, Instant, SystemTime};
+use ultramarine::prelude::*;
+use ultramarine::{Error, Options, Portable, Result, Stateless};
 
 /// One job.
 #[derive(clap::Args)]
@@ -19,8 +21,25 @@ pub(crate) struct Arguments {
     scenario: Scenario,
 }
 
-#[derive(Subcommand)]
-enum Scenario {
+/// Declares the scenarios, each with its job.
+macro_rules! scenarios {
+    ($($name:ident($job:path)),* $(,)?) => {
+        #[derive(Subcommand)]
+        enum Scenario {
+            $($name($job)),*
+        }
+
+        impl Scenario {
+            async fn run(&self, cx: &Context) -> Result<()> {
+                match self {
+                    $(Scenario::$name(job) => print(&job.run(cx).await?)),*
+                }
+            }
+        }
+    };
+}
+
+scenarios! {
     Spawn(spawn::Job),
     Noop(noop::Job),
     Steal(steal::Job),
@@ -53,30 +72,39 @@ impl Arguments {
     }
 }
 
-impl Scenario {
-    async fn run(&self, cx: &Context) -> Result<()> {
-        match self {
-            Scenario::Spawn(job) => print(&job.run(cx).await?),
-            Scenario::Noop(job) => print(&job.run(cx).await?),
-            Scenario::Steal(job) => print(&job.run(cx).await?),
-            Scenario::Bulk(job) => print(&job.run(cx).await?),
-            Scenario::Trips(job) => print(&job.run(cx).await?),
-            Scenario::Reaction(job) => print(&job.run(cx).await?),
-            Scenario::Cancel(job) => print(&job.run(cx).await?),
-            Scenario::Idle(job) => print(&job.run(cx).await?),
-            Scenario::Startup(job) => print(&job.run(cx).await?),
-            Scenario::Memory(job) => print(&job.run(cx).await?),
-            Scenario::Supervision(job) => print(&job.run(cx).await?),
-            Scenario::Detection(job) => print(&job.run(cx).await?),
-            Scenario::Succession(job) => print(&job.run(cx).await?),
-            Scenario::Crowd(job) => print(&job.run(cx).await?),
-            Scenario::Divide(job) => print(&job.run(cx).await?),
-            Scenario::Sleep(job) => print(&job.run(cx).await?),
-        }
-    }
-}
-
 fn print(found: &impl Serialize) -> Result<()> {
     println!("{}", serde_json::to_string(found)?);
     Ok(())
+}
+
+/// Refuses to run on another number of PEs.
+pub(crate) fn needs_pes(cx: &Context, pes: u32) -> Result<()> {
+    if cx.pes() == pes { Ok(()) } else { Err(Error::other(format!("this job needs {pes} PEs"))) }
+}
+
+/// Runs a task on each PE, all at once; returns their results in the order of the PEs.
+pub(crate) async fn on_each_pe<F, T>(cx: &Context, task: F) -> Result<Vec<T::Output>>
+where
+    F: Fn(Context, ()) -> T + Stateless,
+    T: Future<Output: Portable> + Send + 'static,
+{
+    let asked: Vec<_> = (0..cx.pes()).map(|pe| cx.spawn_at(Pe::new(pe), task, ())).collect();
+    let mut answers = Vec::with_capacity(asked.len());
+    for answer in asked {
+        answers.push(answer.await?);
+    }
+    Ok(answers)
+}
+
+/// The time since 1970. The PEs of one host agree on it.
+pub(crate) fn now() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Computes for this time.
+pub(crate) fn spin(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        std::hint::spin_loop();
+    }
 }

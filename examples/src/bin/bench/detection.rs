@@ -6,17 +6,16 @@
 //! All PEs are on one host, so their clocks agree. A filter on each socket of a silent process
 //! drops everything that it is sent, as if its host were cut off.
 
-use crate::Bench;
-use crate::launch::{self, LaunchError};
-use crate::report::{Goal, Report};
-use crate::sample::{Sample, Unit};
+use crate::child::{now, on_each_pe, spin};
+use crate::launch::{self, Bench};
+use crate::{Goal, Report, Sample, Unit, cores};
 use clap::ValueEnum;
 use rustix::process::{
     Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open,
 };
 use serde::{Deserialize, Serialize};
 use socket2::{SockFilter, SockRef, Type};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result, Settings};
 
@@ -34,7 +33,7 @@ const CROWDED_SECONDS_QUICK: u64 = 10;
 /// Milliseconds from the signal until a survivor knew, for each survivor of each victim.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Measurements {
-    millis: Vec<f64>,
+    millis: Sample,
 }
 
 /// How the victims die.
@@ -44,63 +43,43 @@ enum DeathKind {
     Silent,
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    report.text(&format!("{PES} idle PEs on {cores} cores"));
-    for (end, rounds) in [(DeathKind::Killed, ROUNDS), (DeathKind::Silent, ROUNDS_SILENT)] {
-        let jobs = (0..bench.rounds(rounds)).map(|_| run(bench, PES, end));
-        let name = match end {
-            DeathKind::Killed => "killed",
-            DeathKind::Silent => "silent",
-        };
-        let all = report.accept(name, jobs.collect::<Result<Vec<_>, _>>());
-        let Some(all) = all else { continue };
-        let mut millis: Vec<f64> = all.into_iter().flat_map(|found| found.millis).collect();
-        millis.sort_by(f64::total_cmp);
-        let quantile =
-            |q: f64| Sample::one(millis[((millis.len() - 1) as f64 * q).round() as usize]);
-        let named = |what: &str| format!("{name}: known to a survivor after, {what}");
-        report.figure(
-            &format!("{name}: survivors asked"),
-            &Sample::one(millis.len() as f64),
-            Unit::COUNT,
-        );
-        report.figure(&named("p50"), &quantile(0.5), Unit::MILLIS);
-        let limit = match end {
-            DeathKind::Killed => 20.0,
-            DeathKind::Silent => {
-                let usual = Settings::for_threads(1).detector;
-                (usual.dead_after + usual.heartbeat).as_secs_f64() * 1e3
-            }
-        };
-        report.goal(&named("p99"), &quantile(0.99), Unit::MILLIS, Goal::AtMost(limit));
-        report.figure(&named("longest"), &quantile(1.0), Unit::MILLIS);
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+    report.text(&format!("{PES} idle PEs on {} cores", cores()));
+    let usual = Settings::for_threads(1).detector;
+    let silence_millis = (usual.dead_after + usual.heartbeat).as_secs_f64() * 1e3;
+    for (end, rounds, limit) in
+        [("killed", ROUNDS, 20.0), ("silent", ROUNDS_SILENT, silence_millis)]
+    {
+        let millis = death_millis(bench, PES, end, rounds)?;
+        let count = Sample::one(millis.len() as f64);
+        report.figure(&format!("{end}: survivors asked"), &count, Unit::COUNT);
+        for (what, part) in [("p50", 0.5), ("p99", 0.99), ("longest", 1.0)] {
+            let goal = (what == "p99").then_some(Goal::AtMost(limit));
+            let what = format!("{end}: known to a survivor after, {what}");
+            report.goal(&what, &Sample::one(millis.quantile(part)), Unit::MILLIS, goal);
+        }
     }
     let seconds = if bench.quick { CROWDED_SECONDS_QUICK } else { CROWDED_SECONDS };
-    let pes = (CROWD * cores) as u32;
-    let mut crowd = bench.launcher.child();
-    crowd.args(["--threads", "1", "crowd", "--seconds", &seconds.to_string()]);
-    let dead = launch::run_quietly(&mut bench.launcher.launched(pes, &crowd))
-        .and_then(|finished| finished.json::<FalseDeaths>());
-    if let Some(FalseDeaths { dead }) = report.accept("a crowd", dead) {
-        let what = format!("declared dead, of {pes} PEs that compute for {seconds} s");
-        report.goal(&what, &Sample::one(f64::from(dead)), Unit::COUNT, Goal::AtMost(0.0));
-    }
+    let pes = (CROWD * cores()) as u32;
+    let crowd = bench.child(&format!("--threads 1 crowd --seconds {seconds}"));
+    let FalseDeaths { dead } = launch::run_quietly(&mut bench.on(pes, &crowd))?.json()?;
+    let what = format!("declared dead, of {pes} PEs that compute for {seconds} s");
+    report.goal(&what, &Sample::one(f64::from(dead)), Unit::COUNT, Goal::AtMost(0.0));
+    Ok(())
 }
 
-/// Milliseconds from the kill of a process until a survivor knew, for each survivor of each victim
-/// of a job of this number of PEs.
-pub(crate) fn killed_millis(bench: &Bench, pes: u32) -> Result<Vec<f64>, LaunchError> {
-    Ok(run(bench, pes, DeathKind::Killed)?.millis)
-}
-
-fn run(bench: &Bench, pes: u32, end: DeathKind) -> Result<Measurements, LaunchError> {
-    let mut job = bench.launcher.child();
-    let value = end.to_possible_value();
-    let name = value.as_ref().map_or("", |value| value.get_name());
+/// Milliseconds from the death of a process until a survivor knew, for each survivor of each victim
+/// of jobs of this number of PEs, which end as [`DeathKind`] says.
+pub(crate) fn death_millis(
+    bench: &Bench,
+    pes: u32,
+    end: &str,
+    rounds: usize,
+) -> launch::Result<Sample> {
     // One worker checks; the root needs another one to kill.
-    job.args(["--threads", "2", "detection", "--end", name]);
-    launch::run_quietly(&mut bench.launcher.launched(pes, &job))?.json()
+    let job = bench.child(&format!("--threads 2 detection --end {end}"));
+    let found: Vec<Measurements> = bench.repeat_quietly(rounds, bench.on(pes, &job))?;
+    Ok(found.iter().flat_map(|found| found.millis.values()).collect())
 }
 
 /// Kills all PEs but the root and one more, one after another.
@@ -112,12 +91,8 @@ pub(crate) struct Job {
 
 impl Job {
     pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
-        let mut processes = Vec::new();
-        for n in 0..cx.pes() {
-            let own = async |_: Context, ()| std::process::id();
-            processes.push(cx.spawn_at(Pe::new(n), own, ()).await?);
-        }
-        let mut millis = Vec::new();
+        let processes = on_each_pe(cx, async |_, ()| std::process::id()).await?;
+        let mut millis = Sample::new();
         // Not in the order of their numbers, because neighbours watch each other.
         let victims =
             (1..cx.pes()).filter(|n| n % 2 == 1).chain((1..cx.pes()).filter(|n| n % 2 == 0));
@@ -167,12 +142,7 @@ pub(crate) struct FalseDeaths {
 
 impl CrowdJob {
     pub(crate) async fn run(&self, cx: &Context) -> Result<FalseDeaths> {
-        let compute = |seconds: u64| {
-            let start = Instant::now();
-            while start.elapsed() < Duration::from_secs(seconds) {
-                std::hint::spin_loop();
-            }
-        };
+        let compute = |seconds: u64| spin(Duration::from_secs(seconds));
         let all = vec![self.seconds; cx.pes() as usize];
         push_map(&cx.supervised(), compute, all).await?;
         Ok(FalseDeaths { dead: cx.dead() })
@@ -190,10 +160,6 @@ async fn look_out(cx: Context, victim: u32) -> Option<Duration> {
         std::thread::sleep(LOOK_EVERY);
     }
     None
-}
-
-fn now() -> Duration {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 fn number(process: u32) -> Result<Pid> {

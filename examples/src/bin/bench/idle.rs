@@ -1,10 +1,8 @@
 //! The CPU use of a job that has nothing to do.
 
-use crate::Bench;
-use crate::launch::{self, LaunchError};
-use crate::proc;
-use crate::report::{Goal, Report};
-use crate::sample::{Sample, Unit};
+use crate::child::on_each_pe;
+use crate::launch::{self, Bench};
+use crate::{Goal, Report, Sample, Unit, proc};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
@@ -19,22 +17,15 @@ pub(crate) struct Measurements {
     percent: Vec<f64>,
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
     for pes in [2, 4] {
-        let rounds = (0..bench.rounds(ROUNDS)).map(|_| run(bench, pes));
-        let what = format!("CPU per PE, {pes} PEs");
-        let Some(found) = report.accept(&what, rounds.collect::<Result<Vec<_>, _>>()) else {
-            continue;
-        };
+        let job = bench.on(pes, &bench.child("--threads 1 idle"));
+        let found: Vec<Measurements> = bench.repeat(ROUNDS, job)?;
         let all: Sample = found.into_iter().flat_map(|found| found.percent).collect();
+        let what = format!("CPU per PE, {pes} PEs");
         report.goal(&what, &all, Unit::PERCENT, Goal::AtMost(2.0));
     }
-}
-
-fn run(bench: &Bench, pes: u32) -> Result<Measurements, LaunchError> {
-    let mut job = bench.launcher.child();
-    job.args(["--threads", "1", "idle"]);
-    launch::run(&mut bench.launcher.launched(pes, &job))?.json()
+    Ok(())
 }
 
 /// Waits for a timer.
@@ -61,10 +52,5 @@ async fn cpu_times(cx: &Context) -> Result<Vec<f64>> {
     let own = async |_: Context, ()| {
         proc::cpu_time().map(|time| time.as_secs_f64()).map_err(|error| error.to_string())
     };
-    let asked: Vec<_> = (0..cx.pes()).map(|n| cx.spawn_at(Pe::new(n), own, ())).collect();
-    let mut times = vec![];
-    for answer in asked {
-        times.push(answer.await?.map_err(Error::other)?);
-    }
-    Ok(times)
+    on_each_pe(cx, own).await?.into_iter().map(|time| time.map_err(Error::other)).collect()
 }

@@ -33,9 +33,9 @@ mod trips;
 mod uts;
 
 use clap::{Parser, Subcommand};
-use launch::Launcher;
+use launch::Bench;
 use proc::Processors;
-use report::Report;
+use report::{Goal, Report};
 use sample::{Sample, Unit};
 use std::path::PathBuf;
 use ultramarine::{Error, Result};
@@ -69,140 +69,48 @@ enum Mode {
     Child(child::Arguments),
 }
 
-/// The means of a benchmark.
-struct Bench {
-    launcher: Launcher,
-    quick: bool,
-    python: Option<PathBuf>,
-    /// A folder for charts, which exists.
-    plots: PathBuf,
-}
+/// Name, description, and what measures. It ends at the first program that fails.
+type Benchmark = (&'static str, &'static str, fn(&Bench, &mut Report) -> launch::Result<()>);
 
-impl Bench {
-    /// The number of rounds in which the contenders run in turn.
-    fn rounds(&self, usual: usize) -> usize {
-        if self.quick { 2 } else { usual }
-    }
-}
-
-struct Benchmark {
-    name: &'static str,
-    about: &'static str,
-    measure: fn(&Bench, &mut Report),
-}
-
+#[rustfmt::skip]
 const BENCHMARKS: [Benchmark; 23] = [
-    Benchmark {
-        name: "sum-euler",
-        about: "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
-        measure: sum_euler::measure,
-    },
-    Benchmark {
-        name: "skeletons",
-        about: "two computations by the map skeletons, on ever more PEs",
-        measure: skeletons::measure,
-    },
-    Benchmark {
-        name: "spawn",
-        about: "spawning and awaiting a million tasks on one PE, against rayon",
-        measure: spawn::measure,
-    },
-    Benchmark {
-        name: "divide",
-        about: "divide and conquer without a threshold, against rayon::join, and on two PEs",
-        measure: divide::measure,
-    },
-    Benchmark {
-        name: "uts",
-        about: "unbalanced tree search, 102 million nodes, against a sequential loop",
-        measure: uts::measure,
-    },
-    Benchmark {
-        name: "programs",
-        about: "a sweep, a stencil, a knapsack, a quadrature and tiles, against MPI and rayon",
-        measure: programs::measure,
-    },
-    Benchmark {
-        name: "dag",
-        about: "how small the nodes of a graph may be, against MPI by hand and rayon",
-        measure: dag::metg::measure,
-    },
-    Benchmark {
-        name: "dag-deaths",
-        about: "graphs on 20 PEs of which up to three are killed, against graphs without deaths",
-        measure: dag::deaths::measure,
-    },
-    Benchmark {
-        name: "dag-assignments",
-        about: "graphs whose nodes are assigned to PEs in three ways: time, and what is sent",
-        measure: dag::assignments::measure,
-    },
-    Benchmark {
-        name: "noop",
-        about: "empty tasks per second from one PE to two, against mpi4py.futures",
-        measure: noop::measure,
-    },
-    Benchmark {
-        name: "steal",
-        about: "from a thief's FISH to the stolen task, beside MPI's own round trip",
-        measure: steal::measure,
-    },
-    Benchmark {
-        name: "bulk",
-        about: "large arguments and results, over each lane, against MPI and mpi4py",
-        measure: bulk::measure,
-    },
-    Benchmark {
-        name: "trips",
-        about: "round trips to one PE while 192 MB go to another",
-        measure: trips::measure,
-    },
-    Benchmark {
-        name: "reaction",
-        about: "from an event until the main task goes on, while all workers compute",
-        measure: reaction::measure,
-    },
-    Benchmark {
-        name: "cancel",
-        about: "from cancelling a million tasks until no PE has any left",
-        measure: cancel::measure,
-    },
-    Benchmark { name: "idle", about: "CPU use of a job that waits", measure: idle::measure },
-    Benchmark {
-        name: "startup",
-        about: "from mpiexec to the first task, against an empty MPI program",
-        measure: startup::measure,
-    },
-    Benchmark {
-        name: "memory",
-        about: "bytes per waiting task, and growth over ten million tasks",
-        measure: memory::measure,
-    },
-    Benchmark {
-        name: "supervision",
-        about: "supervised tasks against unsupervised ones, without deaths",
-        measure: supervision::measure,
-    },
-    Benchmark {
-        name: "detection",
-        about: "from the death of a process until each survivor knows of it",
-        measure: detection::measure,
-    },
-    Benchmark {
-        name: "succession",
-        about: "from the death of the root until each survivor knows which PE is root now",
-        measure: succession::measure,
-    },
-    Benchmark {
-        name: "recovery",
-        about: "jobs that lose 1 of 10 or 5 of 20 PEs, against jobs that lose none",
-        measure: recovery::measure,
-    },
-    Benchmark {
-        name: "replicas",
-        about: "how many of 65,234 tasks run again when processes die, lazy and eager",
-        measure: replicas::measure,
-    },
+    ("sum-euler", "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
+        sum_euler::measure),
+    ("skeletons", "two computations by the map skeletons, on ever more PEs", skeletons::measure),
+    ("spawn", "spawning and awaiting a million tasks on one PE, against rayon", spawn::measure),
+    ("divide", "divide and conquer without a threshold, against rayon::join, and on two PEs",
+        divide::measure),
+    ("uts", "unbalanced tree search, 102 million nodes, against a sequential loop", uts::measure),
+    ("programs", "a sweep, a stencil, a knapsack, a quadrature and tiles, against MPI and rayon",
+        programs::measure),
+    ("dag", "how small the nodes of a graph may be, against MPI by hand and rayon",
+        dag::metg::measure),
+    ("dag-deaths",
+        "graphs on 20 PEs of which up to three are killed, against graphs without deaths",
+        dag::deaths::measure),
+    ("dag-assignments",
+        "graphs whose nodes are assigned to PEs in three ways: time, and what is sent",
+        dag::assignments::measure),
+    ("noop", "empty tasks per second from one PE to two, against mpi4py.futures", noop::measure),
+    ("steal", "from a thief's FISH to the stolen task, beside MPI's own round trip", steal::measure),
+    ("bulk", "large arguments and results, over each lane, against MPI and mpi4py", bulk::measure),
+    ("trips", "round trips to one PE while 192 MB go to another", trips::measure),
+    ("reaction", "from an event until the main task goes on, while all workers compute",
+        reaction::measure),
+    ("cancel", "from cancelling a million tasks until no PE has any left", cancel::measure),
+    ("idle", "CPU use of a job that waits", idle::measure),
+    ("startup", "from mpiexec to the first task, against an empty MPI program", startup::measure),
+    ("memory", "bytes per waiting task, and growth over ten million tasks", memory::measure),
+    ("supervision", "supervised tasks against unsupervised ones, without deaths",
+        supervision::measure),
+    ("detection", "from the death of a process until each survivor knows of it",
+        detection::measure),
+    ("succession", "from the death of the root until each survivor knows which PE is root now",
+        succession::measure),
+    ("recovery", "jobs that lose 1 of 10 or 5 of 20 PEs, against jobs that lose none",
+        recovery::measure),
+    ("replicas", "how many of 65,234 tasks run again when processes die, lazy and eager",
+        replicas::measure),
 ];
 
 fn main() -> Result<()> {
@@ -211,7 +119,7 @@ fn main() -> Result<()> {
         return child.run();
     }
     if arguments.list {
-        for Benchmark { name, about, .. } in &BENCHMARKS {
+        for (name, about, _) in &BENCHMARKS {
             println!("{name:<15} {about}");
         }
         return Ok(());
@@ -219,12 +127,14 @@ fn main() -> Result<()> {
     let chosen = choose(&arguments.names)?;
     let Arguments { quick, python, plots, .. } = arguments;
     std::fs::create_dir_all(&plots)?;
-    let bench = Bench { launcher: Launcher::from_env()?, quick, python, plots };
+    let bench = Bench::new(quick, python, plots)?;
     let mut report = Report::default();
-    for Benchmark { name, about, measure } in chosen {
+    for (name, about, measure) in chosen {
         report.begin(name, about);
         let before = Processors::now()?;
-        measure(&bench, &mut report);
+        if let Err(error) = measure(&bench, &mut report) {
+            report.missing("what follows", &error.to_string());
+        }
         let others = Sample::one(Processors::now()?.percent_of_others(before));
         report.figure("(the processors were used by others)", &others, Unit::PERCENT);
     }
@@ -238,10 +148,15 @@ fn choose(names: &[String]) -> Result<Vec<&'static Benchmark>> {
         return Ok(BENCHMARKS.iter().collect());
     }
     let find = |name: &String| {
-        BENCHMARKS.iter().find(|benchmark| benchmark.name == name).ok_or_else(|| {
-            let known: Vec<_> = BENCHMARKS.iter().map(|benchmark| benchmark.name).collect();
+        BENCHMARKS.iter().find(|benchmark| benchmark.0 == name).ok_or_else(|| {
+            let known: Vec<_> = BENCHMARKS.iter().map(|benchmark| benchmark.0).collect();
             Error::other(format!("there is no benchmark `{name}`; there are {}", known.join(", ")))
         })
     };
     names.iter().map(find).collect()
+}
+
+/// The number of cores that this process may use.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -1,10 +1,8 @@
 //! The memory of a waiting task, and whether tasks that were awaited leave memory behind.
 
-use crate::Bench;
-use crate::launch::{self, LaunchError};
+use crate::launch::{self, Bench};
 use crate::proc::resident_bytes;
-use crate::report::{Goal, Report};
-use crate::sample::{Sample, Unit};
+use crate::{Goal, Report, Sample, Unit};
 use serde::{Deserialize, Serialize};
 use ultramarine::Result;
 use ultramarine::prelude::*;
@@ -21,24 +19,19 @@ pub(crate) struct Measurements {
     after_batches: Vec<u64>,
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) {
-    let Some(found) = report.accept("waiting tasks", run(bench)) else { return };
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+    let mut job = bench.child("--pes 1 --threads 1 memory");
+    let found: Measurements = launch::run(&mut job)?.json()?;
     let bytes = Sample::one(found.bytes_per_task);
     report.goal("a waiting task and its future", &bytes, Unit::BYTES, Goal::AtMost(200.0));
     let after: Vec<f64> = found.after_batches.iter().map(|b| *b as f64 / MEBIBYTE).collect();
     let shown: Vec<_> = after.iter().map(|mebibytes| format!("{mebibytes:.1}")).collect();
     report.text(&format!("in use after each million of tasks, in MiB: {}", shown.join(" ")));
     if let [_, first, .., last] = after[..] {
-        let goal = Goal::AtMost(NOISE_MEBIBYTES);
-        let growth = Sample::one(last - first);
+        let (growth, goal) = (Sample::one(last - first), Goal::AtMost(NOISE_MEBIBYTES));
         report.goal("growth, 2nd to last million", &growth, Unit::MEBIBYTES, goal);
     }
-}
-
-fn run(bench: &Bench) -> Result<Measurements, LaunchError> {
-    let mut child = bench.launcher.child();
-    child.args(["--pes", "1", "--threads", "1", "memory"]);
-    launch::run(&mut child)?.json()
+    Ok(())
 }
 
 /// Batches of tasks that wait until their spawner awaits them.

@@ -1,12 +1,10 @@
 //! Empty tasks that the root spawns and awaits: with a second PE that steals, against mpi4py's pool
 //! of one worker process, in turn; and placed on the second PE, all at once or one after another.
 
-use crate::Bench;
-use crate::launch::{self, LaunchError};
-use crate::report::{Goal, Report};
-use crate::sample::{Sample, Unit};
+use crate::launch::{self, Bench};
+use crate::sample::seconds_at;
+use crate::{Goal, Report, Sample, Unit};
 use serde::{Deserialize, Serialize};
-use std::process::Command;
 use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{Histogram, Result};
@@ -31,53 +29,35 @@ pub(crate) struct Placed {
     round_trip: Histogram,
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) {
-    let mut job = bench.launcher.child();
-    job.args(["--threads", "1", "noop"]);
-    let mut ours = bench.launcher.launched(2, &job);
-    let mut python = bench.python.as_deref().map(|python| {
-        let mut script = Command::new(python);
-        script.args(["-m", "mpi4py.futures", SCRIPT]);
-        bench.launcher.launched(2, &script)
-    });
-    job.arg("--placed");
-    let mut placing = bench.launcher.launched(2, &job);
-    let (mut own, mut theirs, mut placed) = (vec![], vec![], vec![]);
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+    let mut ours = bench.on(2, &bench.child("--threads 1 noop"));
+    let mut placing = bench.on(2, &bench.child("--threads 1 noop --placed"));
+    let mut python = bench.script(&["-m", "mpi4py.futures", SCRIPT], 2);
+    let (mut own, mut placed, mut theirs) = (vec![], vec![], Sample::new());
     for _ in 0..bench.rounds(ROUNDS) {
-        let Some(found) = report.accept("2 PEs x 1 thread", run(&mut ours)) else { return };
-        own.push(found);
-        let found = launch::run(&mut placing).and_then(|done| done.json::<Placed>());
-        let Some(found) = report.accept("placed", found) else { return };
-        placed.push(found);
-        if let Some(command) = &mut python {
-            match report.accept("mpi4py.futures", run(command)) {
-                Some(found) => theirs.push(found.tasks_per_second / 1e3),
-                None => python = None,
-            }
+        own.push(launch::run(&mut ours)?.json::<Measurements>()?);
+        placed.push(launch::run(&mut placing)?.json::<Placed>()?);
+        if let Some(found) = report.other::<Measurements>("mpi4py.futures", &mut python) {
+            theirs.push(found.tasks_per_second / 1e3);
         }
     }
-    let thousands: Sample = own.iter().map(|found| found.tasks_per_second / 1e3).collect();
     let unit = Unit::THOUSAND_PER_SECOND;
+    let thousands = Sample::of(&own, |found| found.tasks_per_second / 1e3);
     report.goal("2 PEs x 1 thread", &thousands, unit, Goal::AtLeast(1000.0));
-    let stolen = own.iter().map(|found| found.stolen as f64 / 1e3).collect();
+    let stolen = Sample::of(&own, |found| found.stolen as f64 / 1e3);
     report.figure("of these stolen, in thousands per million", &stolen, Unit::COUNT);
-    let rates = placed.iter().map(|found| found.tasks_per_second / 1e3).collect();
+    let rates = Sample::of(&placed, |found| found.tasks_per_second / 1e3);
     report.goal("placed on the other PE", &rates, unit, Goal::AtLeast(2000.0));
-    let median = |found: &Placed| found.round_trip.quantile(0.5);
-    let medians = placed.iter().filter_map(median).map(|time| time.as_secs_f64() * 1e6).collect();
+    let medians = Sample::of(&placed, |found| 1e6 * seconds_at(&found.round_trip, 0.5));
     report.goal("one placed task there and back, p50", &medians, Unit::MICROS, Goal::AtMost(4.0));
     if python.is_some() {
-        let theirs: Sample = theirs.into_iter().collect();
         report.figure("mpi4py.futures, 1 worker", &theirs, unit);
         let goal = Goal::AtLeast(100.0);
         report.goal("over mpi4py.futures", &thousands.over(&theirs), Unit::TIMES, goal);
     } else if bench.python.is_none() {
         report.missing("over mpi4py.futures", "no Python with mpi4py was given (--python)");
     }
-}
-
-fn run(command: &mut Command) -> Result<Measurements, LaunchError> {
-    launch::run(command)?.json()
+    Ok(())
 }
 
 /// Runs a million empty tasks, after a tenth of that to warm up.

@@ -1,10 +1,10 @@
 //! The time that the main task takes to react while all workers of its PE, and so all cores, run
 //! long tasks.
 
-use crate::Bench;
-use crate::launch;
-use crate::report::{Goal, Report};
-use crate::sample::Unit;
+use crate::child::needs_pes;
+use crate::launch::{self, Bench};
+use crate::sample::seconds_at;
+use crate::{Goal, Report, Sample, Unit};
 use rustix::process::{Signal, getpid, kill_process};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,9 +42,7 @@ fn compute(_: usize) {
 
 impl Job {
     pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
-        if cx.pes() != 2 {
-            return Err(Error::other("this job needs two PEs"));
-        }
+        needs_pes(cx, 2)?;
         let busy = fork_on_workers(cx);
         cx.sleep(PAUSE * 4).await;
         let (mut timers, mut results) = (Histogram::default(), Histogram::default());
@@ -81,27 +79,15 @@ fn fork_on_workers(cx: &Context) -> Vec<ultramarine::Future<()>> {
     (0..cx.threads()).map(|n| cx.spawn_fn(Distance::ZERO, compute, n)).collect()
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) {
-    let (mut timers, mut results, mut signals) = (vec![], vec![], vec![]);
-    for _ in 0..bench.rounds(ROUNDS) {
-        let mut job = bench.launcher.child();
-        job.args(["--threads", "2", "reaction"]);
-        let found = launch::run(&mut bench.launcher.launched(2, &job));
-        let Some(found) =
-            report.accept("reaction", found.and_then(|done| done.json::<Measurements>()))
-        else {
-            return;
-        };
-        let millis = |events: &Histogram| {
-            events.quantile(0.99).map_or(f64::NAN, |late| late.as_secs_f64() * 1e3)
-        };
-        timers.push(millis(&found.timers));
-        results.push(millis(&found.results));
-        signals.push(found.signal_millis);
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+    let job = bench.on(2, &bench.child("--threads 2 reaction"));
+    let found: Vec<Measurements> = bench.repeat(ROUNDS, job)?;
+    for (what, millis) in [
+        ("to a timer, p99", Sample::of(&found, |found| 1e3 * seconds_at(&found.timers, 0.99))),
+        ("to a result, p99", Sample::of(&found, |found| 1e3 * seconds_at(&found.results, 0.99))),
+        ("to SIGTERM", Sample::of(&found, |found| found.signal_millis)),
+    ] {
+        report.goal(what, &millis, Unit::MILLIS, Goal::AtMost(5.0));
     }
-    for (what, millis) in
-        [("to a timer, p99", timers), ("to a result, p99", results), ("to SIGTERM", signals)]
-    {
-        report.goal(what, &millis.into_iter().collect(), Unit::MILLIS, Goal::AtMost(5.0));
-    }
+    Ok(())
 }

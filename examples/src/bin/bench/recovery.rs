@@ -7,14 +7,11 @@
 //! repeated with tasks that sleep, as if each PE had a core. This shows the cost of the runtime
 //! alone.
 
-use crate::Bench;
-use crate::launch::{self, LaunchError};
+use crate::launch::{self, Bench, Printed};
 use crate::plot::{Chart, Series};
-use crate::report::{Goal, Report};
-use crate::sample::{Sample, Unit};
-use serde::{Deserialize, Serialize};
+use crate::{Goal, Report, Sample, Unit, cores};
+use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::process::Command;
 use std::time::{Duration, Instant};
 use ultramarine::Result;
 use ultramarine::prelude::*;
@@ -27,21 +24,6 @@ const BEYOND_SECONDS: f64 = 0.12;
 const UPTO: &str = "1000000000";
 const RESULT: i64 = -25216;
 const SLEEP_MILLIS: u64 = 50;
-
-/// The output of a job.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Measurements {
-    result: i64,
-    /// Until the main task had its result.
-    seconds: f64,
-    /// Until the launcher had ended.
-    #[serde(skip)]
-    whole: f64,
-    /// The number of PEs that died by then.
-    dead: u32,
-    /// The number of tasks that were run again.
-    replicas: u64,
-}
 
 struct Experiment {
     name: &'static str,
@@ -93,7 +75,7 @@ const ASLEEP: Experiment = Experiment {
     ..ONE_OF_TEN
 };
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
     for experiment in [ONE_OF_TEN, FIVE_OF_TWENTY, ASLEEP] {
         report.text(&format!("{}:", experiment.title));
         if let Some(cores) = experiment.shared_cores() {
@@ -102,12 +84,24 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) {
                 experiment.pes
             ));
         }
-        experiment.run(bench, report);
+        experiment.run(bench, report)?;
     }
+    Ok(())
 }
 
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+/// The jobs of one way to spread the work.
+struct Jobs {
+    /// Without deaths, of all PEs.
+    free: Vec<Printed>,
+    /// Without deaths, of the survivors.
+    fewer: Vec<Printed>,
+    /// With deaths, by moment.
+    deaths: Vec<(u32, Vec<Printed>)>,
+}
+
+/// Their times with their launchers, in seconds.
+fn whole(jobs: &[Printed]) -> Sample {
+    Sample::of(jobs, |job| job.whole)
 }
 
 impl Experiment {
@@ -117,79 +111,71 @@ impl Experiment {
         Some(cores()).filter(|cores| self.pes as usize > *cores && !sleeps)
     }
 
-    fn run(&self, bench: &Bench, report: &mut Report) {
+    fn run(&self, bench: &Bench, report: &mut Report) -> launch::Result<()> {
         let title = match self.shared_cores() {
             Some(cores) => format!("{} ({cores} cores)", self.title),
             None => self.title.to_owned(),
         };
         let mut chart = Chart { title, series: vec![] };
         for spreading in self.spreadings {
-            let measured = self.measure(spreading, bench);
-            let Some((free, fewer, deaths)) = report.accept(spreading.name, measured) else {
-                return;
-            };
-            let whole =
-                |jobs: &[Measurements]| jobs.iter().map(|job| job.whole).collect::<Sample>();
-            let (pes, survivors) = (self.pes, self.pes - self.deaths);
-            let usual = whole(&free);
-            let named =
-                |what: &str| format!("{} of {pes}, {}: {what}", self.deaths, spreading.name);
-            let mut levels = vec![];
-            for (pes, sample) in [(pes, &usual), (survivors, &whole(&fewer))] {
-                let what = named(&format!("{pes} PEs, no deaths"));
-                report.figure(&what, sample, Unit::SECONDS);
-                levels.push((what, sample.median()));
-            }
-            let computing = free.iter().map(|job| job.seconds).collect::<Sample>().median();
-            let around = usual.median() - computing;
-            let beyond = |(moment, jobs): &(u32, Vec<Measurements>)| {
-                let due = self.due(spreading, computing, f64::from(*moment) / 100.0) + around;
-                jobs.iter().map(|job| job.whole - due).collect::<Sample>()
-            };
-            let beyond: Vec<_> = deaths.iter().map(beyond).collect();
-            let worst = beyond.iter().map(Sample::median).collect::<Sample>().max();
-            let limit = Goal::AtMost(BEYOND_SECONDS);
-            let what = named("cost beyond the lost work, median at the worst moment");
-            report.goal(&what, &Sample::one(worst), Unit::SECONDS, limit);
-            let worst = beyond.iter().map(Sample::max).collect::<Sample>().max();
-            let what = named("cost beyond the lost work, worst job of all");
-            report.figure(&what, &Sample::one(worst), Unit::SECONDS);
-            let jobs = || deaths.iter().flat_map(|(_, jobs)| jobs);
-            let early = jobs().filter(|job| job.dead < self.deaths).count();
-            if early > 0 {
-                let all = jobs().count();
-                report.text(&format!("{early} of {all} jobs ended before all deaths had come"));
-            }
-            report.text(&table(&deaths, usual.median()));
-            chart.series.push(Series { levels, ..series(spreading, &deaths) });
+            let jobs = self.jobs(spreading, bench)?;
+            chart.series.push(self.report(spreading, &jobs, report));
         }
         let path = bench.plots.join(format!("recovery-{}.svg", self.name));
         match chart.write(&path) {
             Ok(()) => report.text(&format!("drawn in {}", path.display())),
             Err(error) => report.missing(&path.display().to_string(), &error.to_string()),
         }
+        Ok(())
     }
 
-    /// Jobs without deaths, of all PEs and of the survivors; and jobs with deaths, by moment.
-    #[expect(clippy::type_complexity, reason = "three lists, taken apart at once")]
-    fn measure(
-        &self,
-        spreading: &Spreading,
-        bench: &Bench,
-    ) -> Result<(Vec<Measurements>, Vec<Measurements>, Vec<(u32, Vec<Measurements>)>), LaunchError>
-    {
+    /// Reports the jobs of one way to spread the work; returns what the chart shows of them.
+    fn report(&self, spreading: &Spreading, jobs: &Jobs, report: &mut Report) -> Series {
+        let Jobs { free, fewer, deaths } = jobs;
+        let (pes, survivors) = (self.pes, self.pes - self.deaths);
+        let usual = whole(free).median();
+        let named = |what: &str| format!("{} of {pes}, {}: {what}", self.deaths, spreading.name);
+        let mut levels = vec![];
+        for (pes, jobs) in [(pes, free), (survivors, fewer)] {
+            let (what, seconds) = (named(&format!("{pes} PEs, no deaths")), whole(jobs));
+            report.figure(&what, &seconds, Unit::SECONDS);
+            levels.push((what, seconds.median()));
+        }
+        let computing = Sample::of(free, |job| job.seconds).median();
+        let beyond = |(moment, jobs): &(u32, Vec<Printed>)| {
+            let due = self.due(spreading, computing, f64::from(*moment) / 100.0);
+            Sample::of(jobs, |job| job.whole - (due + usual - computing))
+        };
+        let beyond: Vec<_> = deaths.iter().map(beyond).collect();
+        let worst = Sample::one(Sample::of(&beyond, Sample::median).max());
+        let what = named("cost beyond the lost work, median at the worst moment");
+        report.goal(&what, &worst, Unit::SECONDS, Goal::AtMost(BEYOND_SECONDS));
+        let worst = Sample::one(Sample::of(&beyond, Sample::max).max());
+        let what = named("cost beyond the lost work, worst job of all");
+        report.figure(&what, &worst, Unit::SECONDS);
+        let all: Vec<_> = deaths.iter().flat_map(|(_, jobs)| jobs).collect();
+        let early = all.iter().filter(|job| job.dead < self.deaths).count();
+        if early > 0 {
+            let all = all.len();
+            report.text(&format!("{early} of {all} jobs ended before all deaths had come"));
+        }
+        report.text(&table(deaths, usual));
+        Series { levels, ..series(spreading, deaths) }
+    }
+
+    fn jobs(&self, spreading: &Spreading, bench: &Bench) -> launch::Result<Jobs> {
         let (mut free, mut fewer) = (vec![], vec![]);
         let mut deaths: Vec<_> = self.moments.iter().map(|moment| (*moment, vec![])).collect();
         for _ in 0..bench.rounds(ROUNDS) {
             free.push(self.job(spreading, bench, self.pes, None)?);
             fewer.push(self.job(spreading, bench, self.pes - self.deaths, None)?);
-            let usual = free.iter().map(|job| job.seconds).collect::<Sample>().median();
+            let usual = Sample::of(&free, |job| job.seconds).median();
             for (moment, jobs) in &mut deaths {
                 let at = usual * f64::from(*moment) / 100.0;
                 jobs.push(self.job(spreading, bench, self.pes, Some(at))?);
             }
         }
-        Ok((free, fewer, deaths))
+        Ok(Jobs { free, fewer, deaths })
     }
 
     fn job(
@@ -198,36 +184,20 @@ impl Experiment {
         bench: &Bench,
         pes: u32,
         death: Option<f64>,
-    ) -> Result<Measurements, LaunchError> {
-        let mut command: Command;
-        let expected = if spreading.sleeps {
-            command = bench.launcher.child();
-            self.add_flags(&mut command, death);
-            command.args(["sleep", "--tasks", &self.tasks.to_string()]);
-            i64::from(self.tasks)
+    ) -> launch::Result<Printed> {
+        let kill_at = |at| vec![format!("{at:.3}"); self.deaths as usize].join(",");
+        let flags = death.map_or(String::new(), |at| format!("--kill-at {}", kill_at(at)));
+        let flags = format!("--threads 1 {flags}");
+        let tasks = self.tasks;
+        let (program, expected) = if spreading.sleeps {
+            (bench.child(&format!("{flags} sleep --tasks {tasks}")), i64::from(tasks))
         } else {
-            command = bench.launcher.sibling("liouville");
-            self.add_flags(&mut command, death);
-            command.args(["--upto", UPTO, "--tasks", &self.tasks.to_string(), "--supervised"]);
-            command.args(["--skeleton", spreading.skeleton, "--json"]);
-            RESULT
+            let work = format!("--upto {UPTO} --tasks {tasks} --supervised --json");
+            let flags = format!("{flags} {work} --skeleton {}", spreading.skeleton);
+            (bench.program("liouville", &flags), RESULT)
         };
-        let mut launched = bench.launcher.launched(pes, &command);
-        let finished = launch::run_quietly(&mut launched)?;
-        let found = Measurements { whole: finished.seconds, ..finished.json()? };
-        if found.result != expected {
-            let reason = format!("{} came out instead of {expected}", found.result);
-            return Err(LaunchError::Output { program: spreading.name.to_owned(), reason });
-        }
-        Ok(found)
-    }
-
-    fn add_flags(&self, command: &mut Command, death: Option<f64>) {
-        command.args(["--threads", "1"]);
-        if let Some(at) = death {
-            let moments = vec![format!("{at:.3}"); self.deaths as usize];
-            command.args(["--kill-at", &moments.join(",")]);
-        }
+        let finished = launch::run_quietly(&mut bench.on(pes, &program))?;
+        finished.printed(&mut Some(Value::from(expected)))
     }
 
     /// The time of a job if deaths cost only the lost work and the lost cores. They come after the
@@ -244,7 +214,7 @@ impl Experiment {
     }
 }
 
-fn series(spreading: &Spreading, deaths: &[(u32, Vec<Measurements>)]) -> Series {
+fn series(spreading: &Spreading, deaths: &[(u32, Vec<Printed>)]) -> Series {
     let mut series =
         Series { name: spreading.name.to_owned(), dots: vec![], again: vec![], levels: vec![] };
     for (moment, jobs) in deaths {
@@ -256,12 +226,11 @@ fn series(spreading: &Spreading, deaths: &[(u32, Vec<Measurements>)]) -> Series 
     series
 }
 
-fn table(deaths: &[(u32, Vec<Measurements>)], usual: f64) -> String {
+fn table(deaths: &[(u32, Vec<Printed>)], usual: f64) -> String {
     let mut text =
         "  death at   time of the job              against no death   tasks again\n".to_owned();
     for (moment, jobs) in deaths {
-        let seconds: Sample = jobs.iter().map(|job| job.whole).collect();
-        let again: Sample = jobs.iter().map(|job| job.replicas as f64).collect();
+        let (seconds, again) = (whole(jobs), Sample::of(jobs, |job| job.replicas as f64));
         let more = 100.0 * (seconds.median() / usual - 1.0);
         // Writing into a string cannot fail.
         let _ = writeln!(
@@ -282,7 +251,8 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
+    /// Prints what the examples print.
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Value> {
         let nap = |_: u64| -> u64 {
             std::thread::sleep(Duration::from_millis(SLEEP_MILLIS));
             1
@@ -290,14 +260,8 @@ impl Job {
         let start = Instant::now();
         let slept = push_map(&cx.supervised(), nap, 0..self.tasks).await?;
         let seconds = start.elapsed().as_secs_f64();
-        let replicas = cx.statistics().await?.replicas;
+        let (result, replicas) = (slept.iter().sum::<u64>(), cx.statistics().await?.replicas);
         let dead = cx.dead();
-        Ok(Measurements {
-            result: slept.iter().sum::<u64>() as i64,
-            seconds,
-            whole: seconds,
-            dead,
-            replicas,
-        })
+        Ok(json!({ "result": result, "seconds": seconds, "dead": dead, "replicas": replicas }))
     }
 }

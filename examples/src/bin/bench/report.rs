@@ -1,6 +1,10 @@
 //! Prints the figures with their goals, and whether the goals are reached.
 
+use crate::launch::{self, Bench};
 use crate::sample::{Sample, Unit};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::process::Command;
 
 /// The figures of the benchmarks. Each is printed as soon as it is known. Figures with goals are
 /// printed again at the end, as a table.
@@ -44,8 +48,15 @@ impl Report {
         self.line(what, &sample.shown(unit), "");
     }
 
-    /// Reports a figure and its goal, which the median reaches or not.
-    pub(crate) fn goal(&mut self, what: &str, sample: &Sample, unit: Unit, goal: Goal) {
+    /// Reports a figure and its goal, if it has one, which the median reaches or not.
+    pub(crate) fn goal(
+        &mut self,
+        what: &str,
+        sample: &Sample,
+        unit: Unit,
+        goal: impl Into<Option<Goal>>,
+    ) {
+        let Some(goal) = goal.into() else { return self.figure(what, sample, unit) };
         let figure = sample.shown(unit);
         let verdict = if goal.is_reached(sample.median()) { "reached" } else { "not reached" };
         let goal = goal.shown(unit);
@@ -53,19 +64,45 @@ impl Report {
         self.enter(what, figure, goal, verdict);
     }
 
+    /// Runs programs in turn that have the same result, as [`Bench::in_turn`] does; reports and
+    /// returns their times, in seconds.
+    pub(crate) fn contest<const N: usize>(
+        &self,
+        bench: &Bench,
+        rounds: usize,
+        work: &str,
+        contenders: [(&str, Command); N],
+        known: impl Into<Option<Value>>,
+    ) -> launch::Result<[Sample; N]> {
+        let names = contenders.each_ref().map(|(name, _)| format!("{work}: {name}"));
+        let programs = contenders.map(|(_, program)| program);
+        let found = bench.in_turn(rounds, programs, known)?;
+        let seconds = found.map(|printed| Sample::of(&printed, |printed| printed.seconds));
+        for (name, seconds) in names.iter().zip(&seconds) {
+            self.figure(name, seconds, Unit::SECONDS);
+        }
+        Ok(seconds)
+    }
+
+    /// The output of another program, if there is one. If it fails, that is reported, and it is not
+    /// run again.
+    pub(crate) fn other<T: DeserializeOwned>(
+        &mut self,
+        what: &str,
+        program: &mut Option<Command>,
+    ) -> Option<T> {
+        let found = launch::run(program.as_mut()?).and_then(|done| done.json());
+        if let Err(error) = &found {
+            self.missing(what, &error.to_string());
+            *program = None;
+        }
+        found.ok()
+    }
+
     /// Reports figures that could not be measured.
     pub(crate) fn missing(&mut self, what: &str, reason: &str) {
         self.line(what, &format!("not measured: {reason}"), "");
         self.enter(what, "not measured".to_owned(), String::new(), "");
-    }
-
-    /// Returns the measured value; reports the error if there is none.
-    pub(crate) fn accept<T, E: ToString>(
-        &mut self,
-        what: &str,
-        measured: Result<T, E>,
-    ) -> Option<T> {
-        measured.map_err(|error| self.missing(what, &error.to_string())).ok()
     }
 
     #[expect(clippy::unused_self, reason = "lines belong to the report")]

@@ -1,16 +1,39 @@
 //! Samples of repeated measurements, and their units.
 
+use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
+use ultramarine::Histogram;
 
-/// Repeated measurements of one figure, at least one.
-#[derive(Clone, Debug)]
+/// Repeated measurements of one figure: at least one when it is looked at.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub(crate) struct Sample {
     values: Vec<f64>,
 }
 
 impl Sample {
+    pub(crate) const fn new() -> Self {
+        Sample { values: Vec::new() }
+    }
+
     pub(crate) fn one(value: f64) -> Self {
         Sample { values: vec![value] }
+    }
+
+    /// A figure of each of these.
+    pub(crate) fn of<'a, T: 'a>(
+        all: impl IntoIterator<Item = &'a T>,
+        figure: impl Fn(&T) -> f64,
+    ) -> Self {
+        all.into_iter().map(figure).collect()
+    }
+
+    pub(crate) fn push(&mut self, value: f64) {
+        self.values.push(value);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.values.len()
     }
 
     /// Combines each measurement with the one of `other` in the same round.
@@ -27,9 +50,19 @@ impl Sample {
         self.values.iter().copied()
     }
 
-    pub(crate) fn median(&self) -> f64 {
+    fn sorted(&self) -> Vec<f64> {
         let mut sorted = self.values.clone();
         sorted.sort_by(f64::total_cmp);
+        sorted
+    }
+
+    /// The measurement that this part of all, from 0 to 1, does not exceed.
+    pub(crate) fn quantile(&self, part: f64) -> f64 {
+        self.sorted()[((self.len() - 1) as f64 * part).round() as usize]
+    }
+
+    pub(crate) fn median(&self) -> f64 {
+        let sorted = self.sorted();
         let middle = sorted.len() / 2;
         if sorted.len() % 2 == 1 {
             sorted[middle]
@@ -59,10 +92,13 @@ impl Sample {
 
 impl FromIterator<f64> for Sample {
     fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
-        let values: Vec<_> = values.into_iter().collect();
-        assert!(!values.is_empty(), "a sample has at least one measurement");
-        Sample { values }
+        Sample { values: values.into_iter().collect() }
     }
+}
+
+/// A quantile of times, in seconds.
+pub(crate) fn seconds_at(times: &Histogram, part: f64) -> f64 {
+    times.quantile(part).map_or(f64::NAN, |time| time.as_secs_f64())
 }
 
 /// The unit of a figure, and its number of digits.

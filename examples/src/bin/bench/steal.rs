@@ -5,10 +5,10 @@
 //! The thief's clock runs from the end of one stolen task to the start of the next, so it includes
 //! sending the result and taking the next task from the queue.
 
-use crate::Bench;
-use crate::launch::{self, LaunchError};
-use crate::report::{Goal, Report};
-use crate::sample::{Sample, Unit};
+use crate::child::{needs_pes, spin};
+use crate::launch::{self, Bench};
+use crate::sample::seconds_at;
+use crate::{Goal, Report, Sample, Unit};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,88 +44,62 @@ type Clock = fn(&Measurements) -> &Histogram;
 
 /// The output of the ping-pong program.
 #[derive(Deserialize)]
-struct Printed {
+struct Ping {
     half_round_trip_micros: f64,
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+    let mut ping_pong = bench.on(2, &bench.program("mpi_ping_pong", ""));
     for micros in TASK_MICROS {
-        let named = |what: &str| format!("tasks of {micros} µs: {what}");
-        let (mut found, mut ping_pong) = (vec![], vec![]);
+        let (mut found, mut pings) = (vec![], Sample::new());
         for _ in 0..bench.rounds(ROUNDS) {
-            let Some(own) = report.accept(&named("steal"), run(bench, micros, false)) else {
-                return;
-            };
-            let Some(mpi) = report.accept("MPI's half round trip", ping(bench)) else { return };
-            found.push(own);
-            ping_pong.push(mpi);
+            found.push(run(bench, micros, "")?);
+            pings.push(launch::run(&mut ping_pong)?.json::<Ping>()?.half_round_trip_micros);
         }
-        let quantile = |of: Clock, q: f64| {
-            let micros = |d: Duration| d.as_secs_f64() * 1e6;
-            let all = found.iter().map(|found| of(found).quantile(q).map_or(f64::NAN, micros));
-            all.collect::<Sample>()
-        };
-        let stolen = found.iter().map(|found| found.stolen as f64).collect();
+        let named = |what: &str| format!("tasks of {micros} µs: {what}");
+        let stolen = Sample::of(&found, |found| found.stolen as f64);
         report.figure(&named("stolen"), &stolen, Unit::COUNT);
-        let ping_pong: Sample = ping_pong.into_iter().collect();
-        report.figure("MPI's half round trip, 64 bytes", &ping_pong, Unit::MICROS);
+        report.figure("MPI's half round trip, 64 bytes", &pings, Unit::MICROS);
+        let is_shortest = micros == TASK_MICROS[0];
         let clocks: [(&str, Clock); 2] =
             [("FISH to SCHEDULE", |found| &found.schedule), ("task to task", |found| &found.gap)];
         for (clock, of) in clocks {
-            let median = quantile(of, 0.5);
-            if micros == TASK_MICROS[0] {
-                let goal = Goal::AtMost(10.0);
-                report.goal(&named(&format!("{clock}, p50")), &median, Unit::MICROS, goal);
-            } else {
-                report.figure(&named(&format!("{clock}, p50")), &median, Unit::MICROS);
-            }
-            for (name, q) in [("p90", 0.9), ("p99", 0.99)] {
+            let quantile = |part| Sample::of(&found, |found| 1e6 * seconds_at(of(found), part));
+            for (name, part) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+                let goal = (is_shortest && name == "p50").then_some(Goal::AtMost(10.0));
                 let what = named(&format!("{clock}, {name}"));
-                report.figure(&what, &quantile(of, q), Unit::MICROS);
+                report.goal(&what, &quantile(part), Unit::MICROS, goal);
             }
             let what = named(&format!("{clock}, p50 in half round trips (mark: 4)"));
-            report.figure(&what, &median.over(&ping_pong), Unit::TIMES);
-            if micros == TASK_MICROS[0] {
+            report.figure(&what, &quantile(0.5).over(&pings), Unit::TIMES);
+            if is_shortest {
                 let mut all = Histogram::default();
                 found.iter().for_each(|found| all.merge(of(found)));
                 report.text(&drawn(&all));
             }
         }
     }
+    Ok(())
 }
 
 /// Measures how much longer a thief waits while large values take the same path.
-pub(crate) fn measure_beside_bulk(bench: &Bench, report: &mut Report) {
-    let (mut alone, mut beside) = (vec![], vec![]);
+pub(crate) fn measure_beside_bulk(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+    let [mut alone, mut beside] = [const { Sample::new() }; 2];
     for _ in 0..bench.rounds(ROUNDS) {
-        for (is_beside, found) in [(false, &mut alone), (true, &mut beside)] {
-            let run = run(bench, TASK_MICROS[0], is_beside);
-            let Some(run) = report.accept("steal beside bulk", run) else { return };
-            let median = run.schedule.quantile(0.5).map_or(f64::NAN, |d| d.as_secs_f64() * 1e6);
-            found.push(median);
+        for (flag, found) in [("", &mut alone), ("--beside-bulk", &mut beside)] {
+            found.push(1e6 * seconds_at(&run(bench, TASK_MICROS[0], flag)?.schedule, 0.5));
         }
     }
-    let [alone, beside] = [alone, beside].map(|found| found.into_iter().collect::<Sample>());
     report.figure("FISH to SCHEDULE, p50, nothing beside", &alone, Unit::MICROS);
     report.figure("FISH to SCHEDULE, p50, values of 8 MiB beside", &beside, Unit::MICROS);
     let more = beside.with(&alone, |beside, alone| beside - alone);
     report.goal("what that is more", &more, Unit::MICROS, Goal::AtMost(20.0));
+    Ok(())
 }
 
-fn run(bench: &Bench, micros: u64, is_beside_bulk: bool) -> Result<Measurements, LaunchError> {
-    let mut job = bench.launcher.child();
-    job.args(["--threads", "1", "--set", "schedule_tasks_max=1", "steal", "--micros"]);
-    job.arg(micros.to_string());
-    if is_beside_bulk {
-        job.arg("--beside-bulk");
-    }
-    launch::run(&mut bench.launcher.launched(2, &job))?.json()
-}
-
-fn ping(bench: &Bench) -> Result<f64, LaunchError> {
-    let ping_pong = bench.launcher.sibling("mpi_ping_pong");
-    let printed: Printed = launch::run(&mut bench.launcher.launched(2, &ping_pong))?.json()?;
-    Ok(printed.half_round_trip_micros)
+fn run(bench: &Bench, micros: u64, flag: &str) -> launch::Result<Measurements> {
+    let flags = format!("--threads 1 --set schedule_tasks_max=1 steal --micros {micros} {flag}");
+    launch::run(&mut bench.on(2, &bench.child(&flags)))?.json()
 }
 
 /// The histogram as text, with a row for each power of two.
@@ -181,10 +155,7 @@ struct Gaps {
 /// Computes for this many microseconds.
 fn short_task(micros: u64) {
     let start = Instant::now();
-    let length = Duration::from_micros(micros);
-    while start.elapsed() < length {
-        std::hint::spin_loop();
-    }
+    spin(Duration::from_micros(micros));
     let end = Instant::now();
     match &mut *GAPS.lock().unwrap_or_else(PoisonError::into_inner) {
         none @ None => *none = Some(Gaps { last_end: end, histogram: Histogram::default() }),
@@ -197,9 +168,7 @@ fn short_task(micros: u64) {
 
 impl Job {
     pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
-        if cx.pes() != 2 {
-            return Err(Error::other("this job needs two PEs"));
-        }
+        needs_pes(cx, 2)?;
         let bulk = self.beside_bulk.then(|| cx.spawn(Distance::ZERO, send_bulk, ()));
         let wave = (WAVE.as_micros() as u64 / self.micros).clamp(1000, 20_000);
         let start = Instant::now();

@@ -4,14 +4,13 @@
 //!
 //! All PEs are on one host, so their clocks agree.
 
-use crate::Bench;
-use crate::launch;
-use crate::report::{Goal, Report};
-use crate::sample::{Sample, Unit};
+use crate::child::now;
+use crate::launch::{self, Bench};
+use crate::{Goal, Report, Sample, Unit, cores};
 use rustix::process::{Signal, getpid, kill_process};
 use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result};
 
@@ -27,27 +26,22 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Measurements {
     /// By survivor: until it knew.
-    known: Vec<f64>,
+    known: Sample,
     /// Until the main task began anew.
     began: f64,
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    report.text(&format!("{PES} idle PEs on {cores} cores"));
-    let job = |_| {
-        let mut job = bench.launcher.child();
-        job.args(["--threads", "1", "succession"]);
-        launch::run_quietly(&mut bench.launcher.launched(PES, &job))?.json::<Measurements>()
-    };
-    let jobs = (0..bench.rounds(ROUNDS)).map(job).collect::<Result<Vec<_>, _>>();
-    let Some(jobs) = report.accept("succession", jobs) else { return };
-    let each: Sample = jobs.iter().flat_map(|job| &job.known).copied().collect();
-    let last = jobs.iter().map(|job| job.known.iter().copied().fold(f64::NAN, f64::max));
-    report.figure("known to a survivor after", &each, Unit::MILLIS);
-    report.goal("known to all after", &last.collect(), Unit::MILLIS, Goal::AtMost(50.0));
-    let began = jobs.iter().map(|job| job.began);
-    report.figure("the main task begins anew after", &began.collect(), Unit::MILLIS);
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+    report.text(&format!("{PES} idle PEs on {} cores", cores()));
+    let job = bench.on(PES, &bench.child("--threads 1 succession"));
+    let jobs: Vec<Measurements> = bench.repeat_quietly(ROUNDS, job)?;
+    let each = jobs.iter().flat_map(|job| job.known.values());
+    report.figure("known to a survivor after", &each.collect(), Unit::MILLIS);
+    let last = Sample::of(&jobs, |job| job.known.max());
+    report.goal("known to all after", &last, Unit::MILLIS, Goal::AtMost(50.0));
+    let began = Sample::of(&jobs, |job| job.began);
+    report.figure("the main task begins anew after", &began, Unit::MILLIS);
+    Ok(())
 }
 
 /// A job whose root dies once.
@@ -74,7 +68,7 @@ impl Job {
         }
         let survivors = (1..cx.pes()).map(Pe::new);
         let answers: Vec<_> = survivors.map(|pe| cx.spawn_at(pe, tell, ())).collect();
-        let (mut known, mut died) = (Vec::new(), began);
+        let (mut known, mut died) = (Sample::new(), began);
         for answer in answers {
             let found = answer.await?;
             let found = found.ok_or_else(|| Error::other("a survivor has heard of no new root"))?;
@@ -115,10 +109,6 @@ async fn tell(cx: Context, (): ()) -> Option<Found> {
         cx.sleep(LOOK_EVERY * 10).await;
     }
     FOUND.get().copied()
-}
-
-fn now() -> Duration {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 fn millis(from: Duration, to: Duration) -> f64 {

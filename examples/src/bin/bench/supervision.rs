@@ -2,10 +2,9 @@
 //! one job, for the papers' computations and for many small tasks. Tasks of 1 ms also have a
 //! journal when they are supervised, in the working folder; the clock stops when its disk has it.
 
-use crate::Bench;
-use crate::launch::{self, LaunchError};
-use crate::report::{Goal, Report};
-use crate::sample::{Sample, Unit};
+use crate::child::spin;
+use crate::launch::{self, Bench};
+use crate::{Goal, Report, Sample, Unit, cores};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -13,6 +12,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result};
+use ultramarine_examples::name_of;
 
 const PAIRS: usize = 11;
 /// With more than two PEs some tasks are stolen twice, which sends NOTIFY and ACK to their homes.
@@ -21,8 +21,8 @@ const PES: [u32; 2] = [2, 4];
 /// Seconds by round.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Measurements {
-    unsupervised: Vec<f64>,
-    supervised: Vec<f64>,
+    unsupervised: Sample,
+    supervised: Sample,
     notifies: u64,
     acks: u64,
 }
@@ -59,37 +59,27 @@ impl Computation {
     }
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    for pes in PES {
-        for work in Computation::value_variants() {
-            let what = format!("{}, {pes} PEs", work.name());
-            let Some(found) = report.accept(&what, run(bench, *work, pes)) else { continue };
-            let sample = |values: &[f64]| values.iter().copied().collect::<Sample>();
-            let (plain, supervised) = (sample(&found.unsupervised), sample(&found.supervised));
-            report.figure(&format!("{what}: unsupervised"), &plain, Unit::SECONDS);
-            report.figure(&format!("{what}: supervised"), &supervised, Unit::SECONDS);
-            let percent = supervised.with(&plain, |s, p| 100.0 * (s / p - 1.0));
-            let what = format!("{what}: supervision takes");
-            // If PEs share cores, the measurement shows mainly that.
-            if pes as usize <= cores {
-                report.goal(&what, &percent, Unit::PERCENT, Goal::AtMost(work.goal()));
-            } else {
-                report.figure(&format!("{what} ({cores} cores)"), &percent, Unit::PERCENT);
-            }
-            report.text(&format!("{} NOTIFY, {} ACK in all rounds", found.notifies, found.acks));
-        }
-    }
-}
-
-fn run(bench: &Bench, work: Computation, pes: u32) -> Result<Measurements, LaunchError> {
-    let mut job = bench.launcher.child();
-    let value = work.to_possible_value();
-    let name = value.as_ref().map_or("", |value| value.get_name());
-    job.args(["--threads", "1", "supervision", "--work", name]);
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+    let cores = cores();
     // The number of pairs is explicit, also in a quick run.
-    job.args(["--pairs", &bench.rounds(PAIRS).to_string()]);
-    launch::run(&mut bench.launcher.launched(pes, &job))?.json()
+    let pairs = bench.rounds(PAIRS);
+    let works = || Computation::value_variants().iter();
+    for (pes, work) in PES.into_iter().flat_map(|pes| works().map(move |work| (pes, work))) {
+        let flags = format!("--work {} --pairs {pairs}", name_of(work));
+        let job = bench.child(&format!("--threads 1 supervision {flags}"));
+        let found: Measurements = launch::run(&mut bench.on(pes, &job))?.json()?;
+        let what = format!("{}, {pes} PEs", work.name());
+        report.figure(&format!("{what}: unsupervised"), &found.unsupervised, Unit::SECONDS);
+        report.figure(&format!("{what}: supervised"), &found.supervised, Unit::SECONDS);
+        let percent = found.supervised.with(&found.unsupervised, |s, p| 100.0 * (s / p - 1.0));
+        // If PEs share cores, the measurement shows mainly that.
+        let is_shared = pes as usize > cores;
+        let beside = if is_shared { format!(" ({cores} cores)") } else { String::new() };
+        let goal = (!is_shared).then(|| Goal::AtMost(work.goal()));
+        report.goal(&format!("{what}: supervision takes{beside}"), &percent, Unit::PERCENT, goal);
+        report.text(&format!("{} NOTIFY, {} ACK in all rounds", found.notifies, found.acks));
+    }
+    Ok(())
 }
 
 /// Repeats the same work, unsupervised and supervised in turn.
@@ -103,7 +93,7 @@ pub(crate) struct Job {
 
 impl Job {
     pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
-        let (mut unsupervised, mut supervised) = (vec![], vec![]);
+        let [mut unsupervised, mut supervised] = [const { Sample::new() }; 2];
         // The first pair warms up. Then each of the two goes first in turn.
         for pair in 0..=self.pairs {
             let (plain, backed) = if pair % 2 == 0 {
@@ -139,9 +129,9 @@ impl Job {
         let parts = match self.work {
             Computation::SumEuler => par_map(cx, totients, split_range(1..15_001, 400)).await?,
             Computation::Mandelbrot => par_map(cx, mandelbrot_row, 0..1024).await?,
-            Computation::Small => par_map(cx, spin, vec![20; 65_000]).await?,
+            Computation::Small => par_map(cx, spin_micros, vec![20; 65_000]).await?,
             Computation::Journalled => {
-                map(spin, vec![1000; 3000]).optional_journal(journal).run(cx).await?
+                map(spin_micros, vec![1000; 3000]).optional_journal(journal).run(cx).await?
             }
         };
         Ok((start.elapsed().as_secs_f64(), parts.iter().sum()))
@@ -174,10 +164,7 @@ fn mandelbrot_row(row: u64) -> u64 {
 }
 
 /// Computes for this many microseconds.
-fn spin(micros: u64) -> u64 {
-    let (start, length) = (Instant::now(), Duration::from_micros(micros));
-    while start.elapsed() < length {
-        std::hint::spin_loop();
-    }
+fn spin_micros(micros: u64) -> u64 {
+    spin(Duration::from_micros(micros));
     1
 }

@@ -1,10 +1,11 @@
 //! Round trips to one PE while a large structure goes to another: does a PE still respond while it
 //! encodes, sends or decodes?
 
-use crate::Bench;
-use crate::launch;
-use crate::report::{Goal, Report};
-use crate::sample::{Sample, Unit};
+use crate::child::needs_pes;
+use crate::launch::{self, Bench};
+use crate::sample::seconds_at;
+use crate::{Goal, Report, Sample, Unit};
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +24,7 @@ const ELEMENTS: usize = 24_000_000;
 const ALONE_FOR: Duration = Duration::from_millis(500);
 
 /// How the structure travels in the background.
-#[derive(Clone, Copy, clap::ValueEnum, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 enum Background {
     Nothing,
     /// As the argument of a placed task.
@@ -31,9 +32,6 @@ enum Background {
     /// As the result of a placed task.
     Returned,
 }
-
-const BACKGROUNDS: [Background; 3] =
-    [Background::Nothing, Background::Placed, Background::Returned];
 
 /// Measures round trips.
 #[derive(clap::Args)]
@@ -80,9 +78,7 @@ fn length(structure: Structure) -> usize {
 
 impl Job {
     pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
-        if cx.pes() != 3 {
-            return Err(Error::other("this job needs three PEs"));
-        }
+        needs_pes(cx, 3)?;
         let made = structure();
         let trips = cx.spawn(Distance::ZERO, trips, ());
         let start = Instant::now();
@@ -103,30 +99,17 @@ impl Job {
     }
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) {
-    for beside in BACKGROUNDS {
-        let (mut medians, mut tails, mut longest) = (vec![], vec![], vec![]);
-        for _ in 0..bench.rounds(ROUNDS) {
-            let mut job = bench.launcher.child();
-            job.args(["--threads", "2", "trips", "--beside"]);
-            job.arg(format!("{beside:?}").to_lowercase());
-            let found = launch::run(&mut bench.launcher.launched(3, &job));
-            let found = found.and_then(|done| done.json::<Measurements>());
-            let Some(found) = report.accept("trips", found) else { return };
-            let micros = |q| found.trips.quantile(q).map_or(f64::NAN, |d| d.as_secs_f64() * 1e6);
-            medians.push(micros(0.5));
-            tails.push(micros(0.99));
-            longest.push(micros(1.0));
-        }
-        for (name, found) in [("p50", medians), ("p99", tails), ("longest", longest)] {
-            let what = format!("192 MB {}, {name}", format!("{beside:?}").to_lowercase());
-            let sample: Sample = found.into_iter().collect();
-            match (name, beside) {
-                ("p99", Background::Placed | Background::Returned) => {
-                    report.goal(&what, &sample, Unit::MICROS, Goal::AtMost(1000.0));
-                }
-                _ => report.figure(&what, &sample, Unit::MICROS),
-            }
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+    for beside in Background::value_variants() {
+        let name = format!("{beside:?}").to_lowercase();
+        let job = bench.child(&format!("--threads 2 trips --beside {name}"));
+        let found: Vec<Measurements> = bench.repeat(ROUNDS, bench.on(3, &job))?;
+        for (quantile, part) in [("p50", 0.5), ("p99", 0.99), ("longest", 1.0)] {
+            let micros = Sample::of(&found, |found| 1e6 * seconds_at(&found.trips, part));
+            let has_goal = quantile == "p99" && *beside != Background::Nothing;
+            let goal = has_goal.then_some(Goal::AtMost(1000.0));
+            report.goal(&format!("192 MB {name}, {quantile}"), &micros, Unit::MICROS, goal);
         }
     }
+    Ok(())
 }

@@ -164,7 +164,7 @@ fn a_host_is_cut_off_for_a_while() {
 /// The programs, as tests that are run under a launcher only.
 mod programs {
     use crate::cluster::FOLDER;
-    use crate::cluster::programs::{is_marked, mark, run};
+    use crate::cluster::programs::{is_marked, mark};
     use std::fs::OpenOptions;
     use std::io::Write as _;
     use std::path::PathBuf;
@@ -174,7 +174,7 @@ mod programs {
     #[test]
     #[ignore = "runs under a launcher"]
     fn outlive_a_host() {
-        run(go_on_without_a_host);
+        ultramarine::run(go_on_without_a_host).expect("the job ends well");
     }
 
     /// The same for a host that may be the root's.

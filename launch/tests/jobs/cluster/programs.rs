@@ -1,19 +1,12 @@
 //! The programs, as tests that are run under a launcher only.
 
 use super::{FOLDER, OWN_PORTS};
+use crate::common::job::run;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use ultramarine::prelude::*;
-
-/// Runs a program. It prints "all is well" if it succeeds.
-pub(super) fn run<T>(main: impl FnOnce(Context) -> T)
-where
-    T: Future<Output = ultramarine::Result<()>> + Send + 'static,
-{
-    ultramarine::run(main).expect("the job ends well");
-}
 
 /// Tells the test how far the job is.
 pub(super) fn mark(name: &str) {
@@ -74,7 +67,6 @@ fn stay_in_racks() {
         };
         let (near, far): (u64, u64) = (stolen(false), stolen(true));
         assert!(near > 0 && far == 0, "{near} near, {far} far");
-        println!("all is well");
         Ok(())
     });
 }
@@ -96,7 +88,6 @@ fn share_between_racks() {
         let racks = par_map_2level(&cx, Distance::ONE, task, 0..2000).await?;
         let beyond: usize = racks.iter().sum();
         assert_eq!(beyond, 1000, "the racks are equally strong");
-        println!("all is well");
         Ok(())
     });
 }
@@ -133,7 +124,6 @@ fn compare_maps() {
             }
             println!("| {skeleton} | {took:.3} | {} |", after - before);
         }
-        println!("all is well");
         Ok(())
     });
 }
@@ -148,7 +138,6 @@ fn work_until_told() {
             mark("begun");
         }
         assert_eq!(cx.dead(), 0);
-        println!("all is well");
         Ok(())
     });
 }
@@ -172,7 +161,6 @@ fn work_until_asked() {
         }
         assert!(done >= 1000);
         assert_eq!(cx.dead(), 0, "no PE has died of it");
-        println!("all is well");
         Ok(())
     });
 }

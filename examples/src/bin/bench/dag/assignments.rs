@@ -1,11 +1,9 @@
 //! Which assignment of nodes to PEs is best: by levels, cyclic, or by the program, which knows the
 //! pattern. A table with the time over MPI, and what is sent between the PEs.
 
-use super::{PATTERNS, Printed};
-use crate::Bench;
-use crate::launch::{self, LaunchError};
-use crate::report::Report;
-use crate::sample::{Sample, Unit};
+use super::PATTERNS;
+use crate::launch::{self, Bench};
+use crate::{Report, Sample, Unit};
 use serde::Deserialize;
 use std::process::Command;
 
@@ -28,14 +26,14 @@ struct Work {
     small: &'static str,
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
     report.text(&line("graph", "PEs", ASSIGNMENTS.map(str::to_owned)));
     for work in works() {
         for pes in PES {
-            let Some(cells) = report.accept(work.name, row(bench, &work, pes)) else { return };
-            report.text(&line(work.name, &pes.to_string(), cells));
+            report.text(&line(work.name, &pes.to_string(), row(bench, &work, pes)?));
         }
     }
+    Ok(())
 }
 
 fn line(name: &str, pes: &str, cells: [String; 3]) -> String {
@@ -64,26 +62,16 @@ fn works() -> Vec<Work> {
 
 /// The cells of a graph on this number of PEs: time and megabytes for each assignment. All jobs
 /// have the same result.
-fn row(bench: &Bench, work: &Work, pes: u32) -> Result<[String; 3], LaunchError> {
-    let mut seconds = ASSIGNMENTS.map(|_| Vec::new());
-    let mut first = None;
-    for _ in 0..bench.rounds(ROUNDS) {
-        for (assignment, seconds) in ASSIGNMENTS.iter().zip(&mut seconds) {
-            let mut command = bench.launcher.launched(pes, &work.command(bench, assignment));
-            let printed: Printed = launch::run(command.args(work.size.split(' ')))?.json()?;
-            let first = first.get_or_insert_with(|| printed.result.clone());
-            if *first != printed.result {
-                let reason = format!("{} came out, and {first} before", printed.result);
-                return Err(LaunchError::Output { program: work.program.to_owned(), reason });
-            }
-            seconds.push(printed.seconds);
-        }
-    }
-    let mut seconds = seconds.into_iter();
+fn row(bench: &Bench, work: &Work, pes: u32) -> launch::Result<[String; 3]> {
+    let with = |assignment: &str, size: &str| {
+        let flags = format!("{} --assignment {assignment} --threads 1 --json {size}", work.flags);
+        bench.on(pes, &bench.program(work.program, &flags))
+    };
+    let jobs = ASSIGNMENTS.map(|assignment| with(assignment, &work.size));
+    let mut found = bench.in_turn(ROUNDS, jobs, None)?.into_iter();
     Ok(ASSIGNMENTS.map(|assignment| {
-        let seconds: Sample = seconds.next().into_iter().flatten().collect();
-        let command = || bench.launcher.launched(pes, &work.command(bench, assignment));
-        let sent = |size: &str| sent_bytes(command().args(size.split(' ')));
+        let seconds = Sample::of(found.next().iter().flatten(), |printed| printed.seconds);
+        let sent = |size: &str| sent_bytes(&with(assignment, size));
         let sent = match (sent(&work.size), sent(work.small)) {
             (Ok(sent), Ok(without)) => format!("{:.1} MB", (sent - without) / 1e6),
             // There can be no network of its own.
@@ -91,15 +79,6 @@ fn row(bench: &Bench, work: &Work, pes: u32) -> Result<[String; 3], LaunchError>
         };
         format!("{}, {sent}", seconds.shown(Unit::SECONDS))
     }))
-}
-
-impl Work {
-    fn command(&self, bench: &Bench, assignment: &str) -> Command {
-        let mut command = bench.launcher.sibling(self.program);
-        command.args(self.flags.split(' ')).args(["--assignment", assignment]);
-        command.args(["--threads", "1", "--json"]);
-        command
-    }
 }
 
 /// What [`COUNT`] prints.
@@ -114,7 +93,7 @@ const COUNT: &str = r#"ip link set lo up && "$0" "$@" >/dev/null &&
     awk '$1 == "lo:" { print "{\"sent\": " $2 "}" }' /proc/net/dev"#;
 
 /// The bytes that the processes of a job send each other, if its messages go over TCP.
-fn sent_bytes(job: &Command) -> Result<f64, LaunchError> {
+fn sent_bytes(job: &Command) -> launch::Result<f64> {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--net", "sh", "-c", COUNT]);
     command.arg(job.get_program()).args(job.get_args()).args(["--lane", "tcp"]);

@@ -5,12 +5,9 @@
 //! it costs, at which still half of the time is computing (Slaughter et al., *Task Bench*, SC20,
 //! §IV). What computing takes is known from the fastest of all runs.
 
-use super::{PATTERNS, Printed};
-use crate::Bench;
-use crate::launch::{self, LaunchError};
-use crate::report::{Goal, Report};
-use crate::sample::{Sample, Unit};
-use std::collections::BTreeMap;
+use super::PATTERNS;
+use crate::launch::{self, Bench};
+use crate::{Goal, Report, Sample, Unit};
 use std::process::Command;
 
 const ROUNDS: usize = 3;
@@ -22,81 +19,73 @@ fn steps(iterations: u32) -> u32 {
     (16_000_000 / iterations).clamp(1000, 20_000)
 }
 
-/// What computes the grid.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum System {
-    Dag,
-    Mpi,
-    Rayon,
-}
-
-pub(crate) fn measure(bench: &Bench, report: &mut Report) {
-    let node = (0..bench.rounds(ROUNDS)).map(|_| node_micros(bench)).collect::<Result<_, _>>();
-    let Some(node) = report.accept("1 PE x 1 thread", node) else { return };
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+    let node = node_micros(bench)?;
     report.goal("a node with 3 inputs, on one PE", &node, Unit::MICROS, Goal::AtMost(2.0));
     for pattern in PATTERNS {
-        let rounds = (0..bench.rounds(ROUNDS)).map(|_| metg(bench, pattern)).collect();
-        let rounds: Result<Vec<BTreeMap<System, f64>>, LaunchError> = rounds;
-        let Some(rounds) = report.accept(pattern, rounds) else { return };
-        let of = |system| rounds.iter().map(|round| round[&system]).collect::<Sample>();
-        let (own, mpi) = (of(System::Dag), of(System::Mpi));
+        let [mut own, mut mpi, mut rayon] = [const { Sample::new() }; 3];
+        for _ in 0..bench.rounds(ROUNDS) {
+            let micros = metg(bench, pattern)?;
+            [&mut own, &mut mpi, &mut rayon].into_iter().zip(micros).for_each(|(s, m)| s.push(m));
+        }
         let named = |what: &str| format!("METG(50 %) of {pattern}: {what}");
-        if pattern == "stencil_1d" {
-            report.goal(&named("the graph"), &own, Unit::MICROS, Goal::AtMost(15.0));
+        let has_goal = pattern == "stencil_1d";
+        let goal = has_goal.then_some(Goal::AtMost(15.0));
+        report.goal(&named("the graph"), &own, Unit::MICROS, goal);
+        if has_goal {
             report.goal(&named("over MPI"), &own.over(&mpi), Unit::TIMES, Goal::AtMost(3.0));
-        } else {
-            report.figure(&named("the graph"), &own, Unit::MICROS);
         }
         report.figure(&named("MPI by hand"), &mpi, Unit::MICROS);
-        report.figure(&named("rayon"), &of(System::Rayon), Unit::MICROS);
+        report.figure(&named("rayon"), &rayon, Unit::MICROS);
     }
+    Ok(())
 }
 
-fn node_micros(bench: &Bench) -> Result<f64, LaunchError> {
+fn node_micros(bench: &Bench) -> launch::Result<Sample> {
     let (width, steps) = (1000, 200);
-    let mut command = bench.launcher.sibling("task_bench");
-    command.args(["--json", "--pes", "1", "--threads", "1", "--pattern", "stencil_1d"]);
-    command.args(["--width", &width.to_string(), "--steps", &steps.to_string()]);
-    command.args(["--iterations", "0"]);
-    let Printed { seconds, .. } = launch::run(&mut command)?.json()?;
-    Ok(seconds * 1e6 / f64::from(width * steps))
+    let flags = "--json --pes 1 --threads 1 --pattern stencil_1d --iterations 0";
+    let flags = format!("{flags} --width {width} --steps {steps}");
+    let [found] = bench.in_turn(ROUNDS, [bench.program("task_bench", &flags)], None)?;
+    Ok(Sample::of(&found, |printed| printed.seconds * 1e6 / f64::from(width * steps)))
 }
 
-/// METG(50 %) of each system, in µs.
-fn metg(bench: &Bench, pattern: &str) -> Result<BTreeMap<System, f64>, LaunchError> {
-    let mut times: BTreeMap<System, Vec<f64>> = BTreeMap::new();
+/// METG(50 %) of the graph, of MPI by hand, and of rayon, in µs.
+fn metg(bench: &Bench, pattern: &str) -> launch::Result<[f64; 3]> {
+    let mut micros = [const { Vec::new() }; 3];
     for iterations in ITERATIONS {
-        let mut results = Vec::new();
-        for system in [System::Dag, System::Mpi, System::Rayon] {
-            let mut command = system.command(bench, pattern, iterations);
-            let Printed { result, seconds, .. } = launch::run(&mut command)?.json()?;
-            results.push(result);
-            times.entry(system).or_default().push(seconds);
-        }
-        if results.iter().any(|result| *result != results[0]) {
-            let reason = format!("the systems differ: {results:?}");
-            return Err(LaunchError::Output { program: "task_bench".to_owned(), reason });
+        let mut known = None;
+        for (mut program, micros) in
+            systems(bench, pattern, iterations).into_iter().zip(&mut micros)
+        {
+            // One core has a point of each step. A tree that has not grown yet makes little
+            // difference.
+            let seconds = launch::run(&mut program)?.printed(&mut known)?.seconds;
+            micros.push(seconds * 1e6 / f64::from(steps(iterations)));
         }
     }
-    // One core has a point of each step. A tree that has not grown yet makes little difference.
-    let per_task = |seconds: f64, iterations| seconds * 1e6 / f64::from(steps(iterations));
-    let alone = |(seconds, iterations): (&f64, &u32)| {
-        per_task(*seconds, *iterations) / f64::from(*iterations)
-    };
-    let least = times.values().flat_map(|times| times.iter().zip(&ITERATIONS).map(alone));
+    let alone = |(micros, iterations): (&f64, &u32)| micros / f64::from(*iterations);
+    let least = micros.iter().flat_map(|micros| micros.iter().zip(&ITERATIONS).map(alone));
     let least = least.fold(f64::INFINITY, f64::min);
-    let smallest = |times: &Vec<f64>| {
-        let tasks: Vec<(f64, f64)> = times
-            .iter()
-            .zip(&ITERATIONS)
-            .map(|(seconds, iterations)| {
-                let task = per_task(*seconds, *iterations);
-                (task, least * f64::from(*iterations) / task)
-            })
-            .collect();
+    let with_efficiency =
+        |(micros, iterations): (&f64, &u32)| (*micros, least * f64::from(*iterations) / micros);
+    Ok(micros.map(|micros| {
+        let tasks: Vec<_> = micros.iter().zip(&ITERATIONS).map(with_efficiency).collect();
         crossing(&tasks, 0.5)
-    };
-    Ok(times.iter().map(|(system, times)| (*system, smallest(times))).collect())
+    }))
+}
+
+/// What computes the grid: a graph, MPI by hand, and rayon. Two cores compute two points, step by
+/// step.
+fn systems(bench: &Bench, pattern: &str, iterations: u32) -> [Command; 3] {
+    let steps = steps(iterations);
+    let grid =
+        format!("--pattern {pattern} --width {PES} --steps {steps} --iterations {iterations}");
+    let with = |program, more: &str| bench.program(program, &format!("{grid} {more}"));
+    [
+        bench.on(PES, &with("task_bench", "--json --threads 1")),
+        bench.on(PES, &with("task_bench_mpi", "")),
+        with("task_bench", &format!("--json --pes 1 --threads {PES} --skeleton rayon")),
+    ]
 }
 
 /// Where the efficiency of tasks, the longest first, falls below a limit: the time of a task there,
@@ -109,33 +98,6 @@ fn crossing(tasks: &[(f64, f64)], limit: f64) -> f64 {
         Some(at) => {
             let ((long, above), (short, below)) = (tasks[at - 1], tasks[at]);
             short + (long - short) * (limit - below) / (above - below)
-        }
-    }
-}
-
-impl System {
-    /// Two cores compute two points, step by step.
-    fn command(self, bench: &Bench, pattern: &str, iterations: u32) -> Command {
-        let program = if self == System::Mpi { "task_bench_mpi" } else { "task_bench" };
-        let mut command = bench.launcher.sibling(program);
-        command.args(["--pattern", pattern, "--width", &PES.to_string()]);
-        command.args([
-            "--steps",
-            &steps(iterations).to_string(),
-            "--iterations",
-            &iterations.to_string(),
-        ]);
-        match self {
-            System::Mpi => bench.launcher.launched(PES, &command),
-            System::Dag => {
-                command.args(["--json", "--threads", "1"]);
-                bench.launcher.launched(PES, &command)
-            }
-            System::Rayon => {
-                command.args(["--json", "--pes", "1", "--threads", &PES.to_string()]);
-                command.args(["--skeleton", "rayon"]);
-                command
-            }
         }
     }
 }

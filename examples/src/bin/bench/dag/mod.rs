@@ -6,17 +6,5 @@ pub(crate) mod assignments;
 pub(crate) mod deaths;
 pub(crate) mod metg;
 
-use serde::Deserialize;
-
 /// The patterns of Task Bench. The second has no edges between nodes.
 const PATTERNS: [&str; 5] = ["stencil_1d", "trivial", "fft", "tree", "random-nearest"];
-
-/// The output of a program.
-#[derive(Deserialize)]
-struct Printed {
-    result: serde_json::Value,
-    seconds: f64,
-    /// The number of PEs that have died; programs without the runtime have none to tell.
-    #[serde(default)]
-    dead: u32,
-}
