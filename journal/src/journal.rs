@@ -256,7 +256,7 @@ fn write_and_ask(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::LockedFile;
+    use crate::output::LockedFile;
     use std::fs::OpenOptions;
     use std::io::Read as _;
     use std::process::Command;

@@ -130,7 +130,6 @@ mod builds;
 mod error;
 mod header;
 mod journal;
-mod lock;
 mod open;
 mod output;
 mod positions;

@@ -3,8 +3,7 @@
 use crate::builds::{Builds, OtherBuilds};
 use crate::error::{OpenError, Refusal};
 use crate::header::{HEADER_BYTES_MAX, Header, HeaderError, Identity};
-use crate::lock::LockedFile;
-use crate::output::Output;
+use crate::output::{LockedFile, Output};
 use crate::read::{ReadError, read};
 use crate::report::Report;
 use std::fs::{File, Metadata, OpenOptions};

@@ -1,14 +1,38 @@
 //! The file as the writer sees it: whole records go in, and after an error it is cut back to those.
 //! And as the thread sees it that puts it on the disk.
 
-use crate::error::WriteError;
-use crate::lock::LockedFile;
+use crate::error::{OpenError, WriteError};
 use crate::record::whole_records;
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// A file that no other `LockedFile` is open at, unless its file system has no locks.
+pub(crate) struct LockedFile(pub(crate) File);
+
+impl LockedFile {
+    pub(crate) fn new(path: &Path, file: File) -> Result<Self, OpenError> {
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(OpenError::InUse(path.into())),
+            Err(TryLockError::Error(error)) => tracing::warn!(
+                "the journal `{}` cannot be locked ({error}): see that no other job writes it",
+                path.display()
+            ),
+        }
+        Ok(LockedFile(file))
+    }
+}
+
+/// Closing the file would unlock it as well, but not while another thread starts a program: until
+/// that program runs, its process has the file open, too.
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
 
 pub(crate) struct Output {
     path: PathBuf,

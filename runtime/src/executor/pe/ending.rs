@@ -8,10 +8,12 @@ use std::sync::{Arc, MutexGuard};
 use std::task::{Poll, Waker};
 use ultramarine_topology::Pe;
 
+/// Starts the main task on a PE. Runs no code of the user's, and waits for none.
+type StartMain<P> = dyn Fn(&Arc<P>) + Send + Sync;
+
 /// A main task that another PE can start again when the root has died. `P` is the PE.
 pub(crate) struct RestartableMain<P> {
-    /// Starts it. Runs no code of the user's, and waits for none.
-    pub(crate) start: Box<dyn Fn(&Arc<P>) + Send + Sync>,
+    pub(crate) start: Box<StartMain<P>>,
     /// Whether the job may go on with this PE as its root.
     pub(crate) may_go_on: Box<dyn Fn(Pe) -> bool + Send + Sync>,
 }
