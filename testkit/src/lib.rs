@@ -20,7 +20,7 @@ mod places;
 mod process;
 mod wait;
 
-pub use command::{Ended, alone, finish, run, run_until, scrub};
+pub use command::{Ended, alone, behind, finish, run, run_until, scrub};
 pub use launcher::{launcher, launcher_name, test_command};
 pub use log::Log;
 pub use places::racks;
