@@ -13,7 +13,7 @@ use ultramarine_topology::{Distance, Pe};
 
 /// A part of a group in a job.
 pub trait Hosted:
-    Part<Invitation: Invite<Self>, Message: Send, Error: Portable + From<TaskError>> + Send + 'static
+    Part<Invitation: Invite<Self>, Error: Portable + From<TaskError>> + Send + 'static
 {
     /// Does what a part wants to have done: spawns tasks, sends messages (which the other PE has its
     /// part [receive](Site::receive)), wakes what waits. It is not locked then.

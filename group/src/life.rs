@@ -17,7 +17,7 @@ pub trait Part: Sized {
     /// What another PE needs to make its part.
     type Invitation: Clone;
     /// What parts send each other.
-    type Message;
+    type Message: Send;
     /// What a part wants to have done.
     type Effects;
     /// Why a group has failed.

@@ -148,7 +148,8 @@ impl<M> Outbox<M> {
 ///         task.await?;
 ///     }
 ///     counter.act(|counter, out| counter.ask(out));
-///     counter.wait(|counter| counter.missing.is_empty().then(|| counter.counts.values().sum())).await
+///     let sum = |counter: &mut Counter| counter.counts.values().sum();
+///     counter.wait(|counter| counter.missing.is_empty().then(|| sum(counter))).await
 /// }
 /// ```
 ///

@@ -117,15 +117,20 @@ fn wait(
     is_given_up: impl Fn() -> bool,
 ) -> io::Result<Option<ExitStatus>> {
     let start = Instant::now();
-    let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    // Older systems have no such thing: there it is looked at now and then.
+    let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok();
     loop {
         let ended = child.try_wait()?;
         let left = limit.saturating_sub(start.elapsed());
         if ended.is_some() || left.is_zero() || is_given_up() {
             return Ok(ended);
         }
+        let Some(process) = &process else {
+            thread::sleep(left.min(LOOK_EVERY / 10));
+            continue;
+        };
         let time = Timespec::try_from(left.min(LOOK_EVERY)).map_err(io::Error::other)?;
-        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&time)) {
+        match poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&time)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }

@@ -81,6 +81,20 @@ pub fn scrub(command: &mut Command) {
     }
 }
 
+/// The command, with its environment, behind these words: started by another program.
+pub fn behind<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>, command: &Command) -> Command {
+    let mut words = words.into_iter();
+    let mut outer = Command::new(words.next().expect("a program is named"));
+    outer.args(words).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
+    }
+    outer
+}
+
 /// Runs a command to its end.
 #[track_caller]
 pub fn run(command: &mut Command) -> Ended {

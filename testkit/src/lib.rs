@@ -21,7 +21,7 @@ mod process;
 mod wait;
 pub mod world;
 
-pub use command::{Ended, alone, finish, run, run_until, scrub};
+pub use command::{Ended, alone, behind, finish, run, run_until, scrub};
 pub use launcher::{launcher, launcher_name, test_command};
 pub use log::Log;
 pub use places::racks;

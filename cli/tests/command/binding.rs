@@ -1,8 +1,8 @@
 //! Jobs whose processes are to be bound, and whether they are: on the cores of this machine, under
 //! the launcher that `MPIEXEC_FOR_TESTS` names (without it those tests say so and pass).
 
-use std::os::unix::fs::PermissionsExt as _;
-use ultramarine_testkit::{Ended, alone, folder, launcher, run};
+use crate::harness::Stage;
+use ultramarine_testkit::{Ended, alone, launcher, run};
 
 const ULTRAMARINE: &str = env!("CARGO_BIN_EXE_ultramarine");
 
@@ -71,18 +71,13 @@ fn a_word_that_is_no_binding_is_refused() {
 /// `ultramarine run`, by a launcher that shows what it is told rather than start anything.
 fn told(flags: &str) -> Option<Ended> {
     let real = launcher()?;
-    let folder = folder!("binding");
-    let stand_in = folder.join("mpiexec");
+    let real = real.get_program().display();
     let text = format!(
-        "#!/bin/sh\n[ \"$1\" = --version ] && exec '{}' --version\n\
-         echo \"bind=$ULTRAMARINE_BIND $*\"\n",
-        real.get_program().display()
+        "[ \"$1\" = --version ] && exec '{real}' --version\necho \"bind=$ULTRAMARINE_BIND $*\""
     );
-    std::fs::write(&stand_in, text).expect("the folder is ours");
-    let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(&stand_in, mode).expect("the file is ours");
-    let mut command = alone(ULTRAMARINE, "");
-    command.arg("run").args(flags.split_whitespace()).args([ULTRAMARINE, "topo"]);
+    let stand_in = Stage::new("binding").script("mpiexec", &text);
+    let mut command = alone(ULTRAMARINE, &format!("run {flags}"));
+    command.args([ULTRAMARINE, "topo"]);
     Some(run(command.env("MPIEXEC", stand_in)))
 }
 

@@ -1,15 +1,6 @@
 //! What each launcher is told, with stand-ins for the launchers and for programs of each MPI.
 
-use crate::harness::{ALLOCATION, HYDRA, LIBMPI, LIBMPICH, OPEN_MPI, Stage, run};
-
-fn with_both(test: &str) -> Stage {
-    let stage = Stage::new(test);
-    stage.launcher("mpiexec", OPEN_MPI);
-    stage.launcher("mpiexec.hydra", HYDRA);
-    stage.program("of_mpich", &[LIBMPICH]);
-    stage.program("of_open_mpi", &[LIBMPI]);
-    stage
-}
+use crate::harness::{ALLOCATION, HYDRA, Stage, run};
 
 /// The line, with the folder of the stand-ins left out.
 fn line(stage: &Stage, arguments: &str, variables: &[(&str, &str)]) -> String {
@@ -21,7 +12,7 @@ fn line(stage: &Stage, arguments: &str, variables: &[(&str, &str)]) -> String {
 
 #[test]
 fn a_program_of_mpich_is_started_by_hydra() {
-    let stage = with_both("hydra");
+    let stage = Stage::with_both("hydra");
     let line = |arguments| line(&stage, arguments, &[]);
     assert_eq!(line("-n 3 of_mpich"), "mpiexec.hydra -n 3 of_mpich");
     assert_eq!(
@@ -44,7 +35,7 @@ fn a_program_of_mpich_is_started_by_hydra() {
 
 #[test]
 fn a_program_of_open_mpi_is_started_by_its_mpiexec() {
-    let stage = with_both("open-mpi");
+    let stage = Stage::with_both("open-mpi");
     let settings = [("ULTRAMARINE_LOG", "info"), ("ULTRAMARINE_PORTS", "40000-40100")];
     assert_eq!(line(&stage, "-n 1 of_open_mpi", &[]), "mpiexec -n 1 --bind-to none of_open_mpi");
     assert_eq!(
@@ -62,7 +53,7 @@ fn a_program_of_open_mpi_is_started_by_its_mpiexec() {
 
 #[test]
 fn inside_an_allocation_srun_starts_what_it_can_connect() {
-    let stage = with_both("srun");
+    let stage = Stage::with_both("srun");
     let flags = "--no-kill --kill-on-bad-exit=0 --wait=0 --disable-status";
     stage.srun("\tpmi2");
     assert_eq!(
@@ -109,7 +100,7 @@ fn inside_an_allocation_srun_starts_what_it_can_connect() {
 
 #[test]
 fn components_of_a_heterogeneous_job_keep_their_own_numbers() {
-    let stage = with_both("components");
+    let stage = Stage::with_both("components");
     stage.srun("\tpmi2");
     // All but the last is about the first component.
     let parts = [
@@ -142,7 +133,7 @@ fn components_of_a_heterogeneous_job_keep_their_own_numbers() {
 
 #[test]
 fn odd_variables_are_lived_with() {
-    let stage = with_both("odd");
+    let stage = Stage::with_both("odd");
     for cpus in ["4294967295(x2)", "1,1(x18446744073709551615)"] {
         let odd = [&ALLOCATION[..3], &[("SLURM_JOB_CPUS_PER_NODE", cpus)]].concat();
         assert_eq!(line(&stage, "-n 2 of_mpich", &odd), "mpiexec.hydra -n 2 of_mpich");
@@ -151,7 +142,7 @@ fn odd_variables_are_lived_with() {
 
 #[test]
 fn the_mpiexec_that_was_installed_with_the_library_comes_first() {
-    let (stage, elsewhere) = (with_both("beside"), Stage::new("elsewhere"));
+    let (stage, elsewhere) = (Stage::with_both("beside"), Stage::new("elsewhere"));
     let foreign = elsewhere.launcher("mpiexec.mpich", HYDRA);
     let program = stage.bin().join("of_mpich").display().to_string();
     let shown = |variables: &[(&str, &str)]| {
@@ -169,7 +160,7 @@ fn the_mpiexec_that_was_installed_with_the_library_comes_first() {
 
 #[test]
 fn the_command_becomes_the_launcher() {
-    let stage = with_both("exec");
+    let stage = Stage::with_both("exec");
     let ended = run(&mut stage.ultramarine("run -n 2 of_mpich x"));
     let program = stage.bin().join("of_mpich");
     assert_eq!(ended.code, Some(7), "the launcher's code");
@@ -178,7 +169,7 @@ fn the_command_becomes_the_launcher() {
 
 #[test]
 fn it_is_said_why_srun_does_not_start_the_job() {
-    let stage = with_both("not-srun");
+    let stage = Stage::with_both("not-srun");
     stage.script("srun", "echo 'srun: fatal: no configuration' >&2; exit 1");
     let mut command = stage.ultramarine("run -n 2 of_mpich");
     let ended = run(command.envs(ALLOCATION));

@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
-use ultramarine_testkit::finish;
+use std::time::Duration;
 pub(crate) use ultramarine_testkit::{Ended, scrub};
+use ultramarine_testkit::{eventually, finish, marked};
 
 /// The longest that the command may run; reached only when the test fails.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -44,6 +44,16 @@ impl Stage {
             std::fs::create_dir_all(folder.join(part)).expect("cargo gives tests a folder");
         }
         Stage { folder }
+    }
+
+    /// A stage with programs of both MPIs, and a launcher for each.
+    pub(crate) fn with_both(test: &str) -> Self {
+        let stage = Stage::new(test);
+        stage.launcher("mpiexec", OPEN_MPI);
+        stage.launcher("mpiexec.hydra", HYDRA);
+        stage.program("of_mpich", &[LIBMPICH]);
+        stage.program("of_open_mpi", &[LIBMPI]);
+        stage
     }
 
     pub(crate) fn bin(&self) -> PathBuf {
@@ -134,28 +144,10 @@ pub(crate) const MARK: &str = "MARK_FOR_TESTS";
 
 /// Waits until no process has the mark; those that are ending may take a moment.
 pub(crate) fn nothing_is_left(mark: &str) {
-    let mark = format!("{MARK}={mark}\0").into_bytes();
-    let has_mark = |folder: &Path| {
-        let environment = std::fs::read(folder.join("environ")).unwrap_or_default();
-        environment.windows(mark.len()).any(|part| part == mark)
-    };
-    let start = Instant::now();
-    loop {
-        let all = std::fs::read_dir("/proc").expect("on Linux").filter_map(Result::ok);
-        let left: Vec<_> = all.map(|folder| folder.path()).filter(|path| has_mark(path)).collect();
-        if left.is_empty() {
-            return;
-        }
-        assert!(start.elapsed() < Duration::from_secs(30), "{left:?} are left");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    eventually("no process is left", || marked(MARK, mark).is_empty());
 }
 
 /// Waits until a stand-in has made this file.
 pub(crate) fn is_there(file: &Path) {
-    let start = Instant::now();
-    while !file.exists() {
-        assert!(start.elapsed() < Duration::from_mins(1), "{} is not made", file.display());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    eventually("the stand-in has begun", || file.exists());
 }

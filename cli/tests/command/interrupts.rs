@@ -5,6 +5,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus};
+use ultramarine_testkit::behind;
 
 /// Tells the test that it has begun, and stays.
 const SLEEPER: &str = ": > $BEGUN\nexec sleep 1000";
@@ -68,15 +69,8 @@ fn an_ignored_signal_stays_ignored() {
     let version = format!("[ \"$1\" = --version ] && echo '{HYDRA}' && exit");
     stage.script("mpiexec", &format!("{version}\nexec grep SigIgn /proc/self/status"));
     // As scripts do with what they start in the background.
-    let mut shell = Command::new("sh");
-    shell.args(["-c", "trap '' INT; exec \"$0\" \"$@\""]).arg(command.get_program());
-    shell.args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => shell.env(name, value),
-            None => shell.env_remove(name),
-        };
-    }
+    let ignoring = ["sh", "-c", "trap '' INT; exec \"$0\" \"$@\""];
+    let mut shell = behind(ignoring, &command);
     let said = run(&mut shell).succeeded().to_owned();
     let mask = said.trim().strip_prefix("SigIgn:").expect("it is the line").trim();
     let mask = u64::from_str_radix(mask, 16).expect("a mask");

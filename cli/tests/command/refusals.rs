@@ -1,22 +1,12 @@
 //! What is said about bad input: a line with what is wrong, and what to do.
 
-use crate::harness::{ALLOCATION, HYDRA, LIBMPI, LIBMPICH, OPEN_MPI, Stage, run};
+use crate::harness::{ALLOCATION, LIBMPI, LIBMPICH, OPEN_MPI, Stage, run};
 
 /// The line with which it refuses, with the folder of the stand-ins left out.
 fn refusal(stage: &Stage, arguments: &str, variables: &[(&str, &str)]) -> String {
     let mut command = stage.ultramarine(&format!("run {arguments}"));
     let line = run(command.envs(variables.iter().copied())).refuses();
     line.replace(&format!("{}/", stage.bin().display()), "")
-}
-
-/// A stage with programs of both MPIs, and a launcher for each.
-fn with_both(test: &str) -> Stage {
-    let stage = Stage::new(test);
-    stage.launcher("mpiexec", OPEN_MPI);
-    stage.launcher("mpiexec.hydra", HYDRA);
-    stage.program("of_mpich", &[LIBMPICH]);
-    stage.program("of_open_mpi", &[LIBMPI]);
-    stage
 }
 
 #[test]
@@ -48,7 +38,7 @@ fn no_launcher() {
 
 #[test]
 fn a_launcher_of_another_mpi() {
-    let stage = with_both("another-mpi");
+    let stage = Stage::with_both("another-mpi");
     assert_eq!(
         refusal(&stage, "--launcher openmpi of_mpich", &[]),
         "Open MPI's mpiexec cannot start `of_mpich`, which is linked with MPICH (libmpich.so.12): \
@@ -119,7 +109,7 @@ fn no_program() {
 
 #[test]
 fn an_allocation_that_is_too_small() {
-    let stage = with_both("too-small");
+    let stage = Stage::with_both("too-small");
     stage.srun("\tpmi2");
     assert_eq!(
         refusal(&stage, "-n 9 of_mpich", &ALLOCATION),
@@ -138,7 +128,7 @@ fn an_allocation_that_is_too_small() {
 
 #[test]
 fn a_host_that_is_not_in_the_allocation() {
-    let stage = with_both("not-allocated");
+    let stage = Stage::with_both("not-allocated");
     stage.srun("\tpmi2");
     let given = [&ALLOCATION[..], &[("SLURM_JOB_NODELIST", "n[1-2]")]].concat();
     for launcher in ["srun", "hydra"] {
@@ -154,7 +144,7 @@ fn a_host_that_is_not_in_the_allocation() {
 
 #[test]
 fn a_part_of_a_heterogeneous_job() {
-    let stage = with_both("heterogeneous");
+    let stage = Stage::with_both("heterogeneous");
     stage.srun("\tpmi2");
     let parts = [&ALLOCATION[..], &[("SLURM_HET_SIZE", "2")]].concat();
     assert_eq!(
@@ -177,7 +167,7 @@ fn a_part_of_a_heterogeneous_job() {
 
 #[test]
 fn more_than_this_host_can_give() {
-    let stage = with_both("this-host");
+    let stage = Stage::with_both("this-host");
     assert_eq!(
         refusal(&stage, "-N 2 of_mpich", &[]),
         "2 hosts are asked for, but only this one is known: name them (--hosts a,b), or start \
@@ -201,7 +191,7 @@ fn more_than_this_host_can_give() {
 
 #[test]
 fn a_host_without_an_address() {
-    let stage = with_both("no-address");
+    let stage = Stage::with_both("no-address");
     // No name service may have a name that ends so.
     let arguments = "-n 2 --hosts localhost,nowhere.invalid";
     for program in ["of_mpich", "of_open_mpi"] {
@@ -218,7 +208,7 @@ fn a_host_without_an_address() {
 
 #[test]
 fn a_host_that_cannot_be_reached() {
-    let stage = with_both("unreachable");
+    let stage = Stage::with_both("unreachable");
     // An address that no host has.
     let arguments = "-n 2 --hosts localhost,198.51.100.1";
     let refused =
@@ -261,7 +251,7 @@ fn a_host_that_cannot_be_reached() {
 
 #[test]
 fn a_slurm_that_does_not_bind() {
-    let stage = with_both("does-not-bind");
+    let stage = Stage::with_both("does-not-bind");
     stage.srun("\tpmi2");
     let code = |arguments: &str| {
         let mut command = stage.ultramarine(&format!("run {arguments} of_mpich"));
@@ -301,7 +291,7 @@ fn a_number_of_nothing() {
 
 #[test]
 fn a_job_inside_a_job() {
-    let stage = with_both("inside");
+    let stage = Stage::with_both("inside");
     assert_eq!(
         refusal(&stage, "of_mpich", &[("PMI_SIZE", "4"), ("PMI_RANK", "2")]),
         "PMI_SIZE says that a launcher has started this process already: under mpiexec or srun, \
@@ -314,7 +304,7 @@ fn a_job_inside_a_job() {
 
 #[test]
 fn a_job_in_a_shell_that_is_a_step() {
-    let stage = with_both("step");
+    let stage = Stage::with_both("step");
     let step = [("SLURM_STEP_ID", "0"), ("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1")];
     assert_eq!(
         refusal(&stage, "of_mpich", &[&ALLOCATION[..1], &step].concat()),
@@ -325,7 +315,7 @@ fn a_job_in_a_shell_that_is_a_step() {
 
 #[test]
 fn open_mpi_does_not_work_for_root() {
-    let stage = with_both("root");
+    let stage = Stage::with_both("root");
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| {
         use std::os::unix::fs::MetadataExt as _;
         own.uid() == 0

@@ -3,20 +3,11 @@
 use crate::common::QUEENS;
 use std::ffi::OsString;
 use std::process::Command;
-use ultramarine_testkit::{alone, run};
+use ultramarine_testkit::{alone, behind, run};
 
 /// The command behind a shell that redirects something.
 fn redirected(command: &Command, redirection: &str) -> Command {
-    let script = format!("exec \"$@\" {redirection}");
-    let mut shell = Command::new("sh");
-    shell.args(["-c", &script, "sh"]).arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => shell.env(name, value),
-            None => shell.env_remove(name),
-        };
-    }
-    shell
+    behind(["sh", "-c", &format!("exec \"$@\" {redirection}"), "sh"], command)
 }
 
 /// A program of two PEs as threads; and as processes, where there is a launcher: there each of them

@@ -1,9 +1,8 @@
 //! `queens` as its user sees it. The values are those of OEIS A000170.
 
 use crate::common::{DIVISIONS, QUEENS};
-use std::process::Command;
 use std::time::{Duration, Instant};
-use ultramarine_testkit::run;
+use ultramarine_testkit::{behind, run};
 
 #[test]
 fn every_skeleton_on_every_lane_gives_the_number() {
@@ -93,12 +92,10 @@ fn a_pe_that_cannot_start_is_not_waited_for() {
     let mut said = String::new();
     // In kilobytes: from too little for any worker thread to enough for all.
     for memory in (60..140).step_by(10).map(|megabytes| 1000 * megabytes) {
-        let mut shell = Command::new("sh");
         let limited = format!("ulimit -v {memory} && exec \"$@\"");
         let queens = QUEENS.command("--board 8 --pes 3 --threads 1");
-        shell.args(["-c", &limited, "sh"]).arg(queens.get_program()).args(queens.get_args());
         let start = Instant::now();
-        let ended = run(&mut shell);
+        let ended = run(&mut behind(["sh", "-c", &limited, "sh"], &queens));
         let took = start.elapsed();
         assert!(took < Duration::from_secs(30), "{memory} kB: {took:?}: {}", ended.err);
         said += &ended.err;

@@ -5,7 +5,7 @@ use crate::common::job::run;
 use std::process::Command;
 use std::time::Duration;
 use ultramarine::prelude::*;
-use ultramarine_testkit::{Ended, finish, launcher, launcher_name, program};
+use ultramarine_testkit::{Ended, behind, finish, launcher, launcher_name, program};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -20,14 +20,7 @@ fn run_behind(processes: u32, host: &[&str], process: &[&str], lane: &str) -> Op
             return None;
         }
     }
-    let mut command = match host {
-        [first, rest @ ..] => {
-            let mut command = Command::new(first);
-            command.args(rest).arg(launcher.get_program()).args(launcher.get_args());
-            command
-        }
-        [] => launcher,
-    };
+    let mut command = if host.is_empty() { launcher } else { behind(host, &launcher) };
     command.args(["-n", &processes.to_string()]).args(process).args(program!("square_numbers"));
     command.env("ULTRAMARINE_THREADS", "1").env("ULTRAMARINE_LANE", lane);
     Some(finish(&mut command, PATIENCE))

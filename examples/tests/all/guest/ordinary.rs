@@ -5,8 +5,7 @@ use super::job::Job;
 use crate::common::launcher;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use ultramarine_testkit::eventually;
+use ultramarine_testkit::{behind, eventually};
 
 /// A user who owns nothing.
 const NOBODY: &str = "65534";
@@ -22,16 +21,10 @@ fn an_ordinary_user_loses_processes_and_gets_the_result() {
     let program = home.0.join("liouville");
     std::fs::copy(LIOUVILLE, &program).expect("there is room");
 
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
-    command.arg(launched.get_program()).args(["-n", "4"]).arg(&program);
+    let user = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"];
+    let mut command = behind(user, &launched);
+    command.args(["-n", "4"]).arg(&program);
     command.args("--upto 100000000 --tasks 200 --json --supervised --kill-at 0.05,0.1".split(' '));
-    for (name, value) in launched.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
     command.env("HOME", &home.0).env("TMPDIR", &home.0).current_dir(&home.0);
     let mut job = Job::start(&mut command);
     for process in job.begun(4).into_values() {

@@ -6,22 +6,9 @@ use crate::common::launcher;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use ultramarine_testkit::{alone, run};
+use ultramarine_testkit::{alone, behind, run};
 
 const SHORT: &str = "--upto 1000 --json";
-
-/// The same command, started by another program.
-fn by(program: &str, arguments: &[&str], command: &Command) -> Command {
-    let mut outer = Command::new(program);
-    outer.args(arguments).arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => outer.env(name, value),
-            None => outer.env_remove(name),
-        };
-    }
-    outer
-}
 
 /// A program on its own, and one under the launcher, each one process.
 fn both() -> impl Iterator<Item = Command> {
@@ -49,8 +36,8 @@ fn has_one(mut command: Command) {
 #[test]
 fn a_process_that_is_bound_to_a_core_has_one_worker() {
     for command in both() {
-        let mut bound = by("taskset", &["-c", "0"], &command);
-        has_one(by("taskset", &["-c", "0"], &command));
+        let mut bound = behind(["taskset", "-c", "0"], &command);
+        has_one(behind(["taskset", "-c", "0"], &command));
         let ended = run(bound.args(["--threads", "3"]));
         let said = "each PE has 3 worker threads, as was said, and the process may use 1 cores";
         assert_eq!(ended.err.matches(said).count(), 1, "{}", ended.err);
@@ -114,7 +101,7 @@ fn a_quota_of_one_core_allows_one_worker() {
     };
     let enter = format!("echo $$ > {}/cgroup.procs; exec \"$@\"", quota.0.display());
     for command in both() {
-        has_one(by("sh", &["-c", &enter, "sh"], &command));
+        has_one(behind(["sh", "-c", &enter, "sh"], &command));
     }
 }
 

@@ -87,9 +87,7 @@ fn slurm_host_names_and_a_file_give_the_same_hierarchy() {
     by_file.env("ULTRAMARINE_TOPOLOGY", &file);
     let texts = [&mut by_slurm, &mut by_name, &mut by_pattern, &mut by_file].map(|command| {
         command.args([the_command(), "topo", "--no-latency"]);
-        let ended = run(std::mem::replace(command, Command::new("true")));
-        assert!(ended.is_success, "{}", ended.err);
-        ended.out
+        run(std::mem::replace(command, Command::new("true"))).succeeded().to_owned()
     });
     let [slurm, others @ ..] = &texts;
     assert!(slurm.starts_with("job at switch core: 8 PEs"), "{slurm}");
@@ -124,10 +122,7 @@ fn a_slow_network_between_racks_is_spared_by_two_levels() {
     for cable in ["rack1-core", "rack2-core", "core-rack1", "core-rack2"] {
         // With half of that, heartbeats and the pings of Slurm wait behind tasks for too long.
         let slow = "rate 512kbit burst 2kb latency 500ms";
-        let mut command = cluster.on("login");
-        command.args(["tc", "qdisc", "add", "dev", cable, "root", "tbf"]).args(slow.split(' '));
-        let ended = run(command);
-        assert!(ended.is_success, "{}", ended.err);
+        on_login(&cluster, &format!("tc qdisc add dev {cable} root tbf {slow}")).succeeded();
     }
     let ended = run_program(cluster.srun(2), program!("compare_maps"));
     ended.is_well();
@@ -152,60 +147,31 @@ fn strangers_on_the_network_have_no_effect() {
     assert!(!ended.err.contains("leaves"), "{}", ended.err);
 }
 
+/// Runs these words on the login host; in them, `ultramarine` is the command's file.
+fn on_login(cluster: &Cluster, words: &str) -> Ended {
+    let mut command = cluster.on("login");
+    let file = |word| if word == "ultramarine" { the_command() } else { word };
+    command.args(words.split_whitespace().map(file));
+    run(command)
+}
+
 #[test]
 fn the_command_uses_the_allocation() {
     let Some(cluster) = Cluster::up() else { return };
-    let mut allocated = cluster.on("login");
-    allocated.args([
-        "salloc",
-        "--nodes=4",
-        "--ntasks-per-node=2",
-        the_command(),
-        "run",
-        the_command(),
-        "topo",
-    ]);
-    let ended = run(allocated);
-    assert!(ended.is_success, "{}", ended.err);
-    assert!(ended.out.contains("job at switch core: 8 PEs"), "{}", ended.out);
-    let mut greedy = cluster.on("login");
-    greedy.args(["salloc", "--nodes=2", the_command(), "run", "-n", "64", the_command(), "topo"]);
-    let ended = run(greedy);
-    let said = ended.err.contains("64 processes are asked for, but allocation");
-    assert!(!ended.is_success && said, "{}{}", ended.out, ended.err);
-    let mut bound = cluster.on("login");
-    bound.args([
-        "salloc",
-        "--nodes=2",
-        the_command(),
-        "run",
-        "--bind",
-        "numa",
-        the_command(),
-        "topo",
-    ]);
-    let ended = run(bound);
-    let said = ended.err.contains("does not bind (TaskPlugin = task/none)");
-    assert!(!ended.is_success && said, "{}{}", ended.out, ended.err);
-    let mut elsewhere = cluster.on("login");
-    elsewhere.args([
-        "salloc",
-        "--nodelist=r1n1",
-        the_command(),
-        "run",
-        "--hosts",
-        "r2n1",
-        the_command(),
-        "topo",
-    ]);
-    let ended = run(elsewhere);
-    let said = ended.err.contains("--hosts names `r2n1`, and allocation 4 has r1n1 (");
-    assert!(!ended.is_success && said, "{}{}", ended.out, ended.err);
+    let allocated = |flags: &str, words: &str| {
+        on_login(&cluster, &format!("salloc {flags} ultramarine {words}"))
+    };
+    let ended = allocated("--nodes=4 --ntasks-per-node=2", "run ultramarine topo");
+    assert!(ended.succeeded().contains("job at switch core: 8 PEs"), "{}", ended.out);
+    for (flags, words, said) in [
+        ("--nodes=2", "-n 64", "64 processes are asked for, but allocation"),
+        ("--nodes=2", "--bind numa", "does not bind (TaskPlugin = task/none)"),
+        ("--nodelist=r1n1", "--hosts r2n1", "--hosts names `r2n1`, and allocation 4 has r1n1 ("),
+    ] {
+        allocated(flags, &format!("run {words} ultramarine topo")).fails_with(said);
+    }
     // It kills a process, and checks that the job survives.
-    let mut doctor = cluster.on("login");
-    doctor.args(["salloc", "--nodes=4", "--ntasks-per-node=1", the_command(), "doctor"]);
-    let ended = run(doctor);
-    assert!(ended.is_success, "{}{}", ended.out, ended.err);
+    allocated("--nodes=4 --ntasks-per-node=1", "doctor").succeeded();
 }
 
 #[test]
@@ -227,19 +193,9 @@ fn a_process_takes_the_cores_that_slurm_gave_it() {
 #[test]
 fn mpiexec_reaches_the_hosts_too() {
     let Some(cluster) = Cluster::up() else { return };
-    let mut hosts = cluster.on("login");
-    hosts.args([
-        the_command(),
-        "run",
-        "--hosts",
-        "r1n1,r2n1,r2n2",
-        "--per-host",
-        "2",
-        the_command(),
-        "topo",
-    ]);
-    let ended = run(hosts);
-    assert!(ended.is_success, "{}", ended.err);
+    let hosts = "--hosts r1n1,r2n1,r2n2 --per-host 2";
+    let ended = on_login(&cluster, &format!("ultramarine run {hosts} ultramarine topo"));
+    ended.succeeded();
     assert!(ended.out.contains("6 PEs") && ended.out.contains("host r2n2"), "{}", ended.out);
 }
 
@@ -252,8 +208,7 @@ fn hosts_call_each_other_over_the_network_that_was_chosen() {
     for (host, address) in [("r1n1", "1.1"), ("r1n2", "1.2"), ("r2n1", "2.1"), ("r2n2", "2.2")] {
         let mut add = cluster.on(host);
         add.args(["ip", "address", "add", &format!("10.88.{address}/16"), "dev", "eth0"]);
-        let ended = run(add);
-        assert!(ended.is_success, "{}", ended.err);
+        run(add).succeeded();
     }
     let probe = beside_the_tests("ultramarine-probe");
     let start = |choice: &str, words: &[&str]| {
@@ -263,17 +218,16 @@ fn hosts_call_each_other_over_the_network_that_was_chosen() {
     };
     let chosen = "10.88.0.0/16";
     for (choice, address) in [("", "10.77.1.1"), ("eth0", "10.77.1.1"), (chosen, "10.88.1.1")] {
-        let Ended { is_success, out, err, .. } = start(choice, &["topo", "--no-latency"]);
+        let ended = start(choice, &["topo", "--no-latency"]);
         let line = format!("TCP connections: over eth0 {address}/16");
-        assert!(is_success && out.contains(&line), "`{choice}`: {out}{err}");
+        assert!(ended.succeeded().contains(&line), "`{choice}`: {}", ended.out);
     }
-    let Ended { is_success, out, err, .. } = start(chosen, &["deaths", "--kill-at", "0.2"]);
-    assert!(is_success && out.contains(r#"{"dead":1,"right":true}"#), "{out}{err}");
+    let ended = start(chosen, &["deaths", "--kill-at", "0.2"]);
+    assert!(ended.succeeded().contains(r#"{"dead":1,"right":true}"#), "{}", ended.out);
     // Only one host has it.
-    let ended = start("10.77.1.0/31", &["topo"]);
     let said = "no network interface of this host is `10.77.1.0/31`, as --interface or \
                 ULTRAMARINE_INTERFACE has it; there is lo 127.0.0.1/8, eth0 10.77.1.2/16";
-    assert!(!ended.is_success && ended.err.contains(said), "{}{}", ended.out, ended.err);
+    start("10.77.1.0/31", &["topo"]).fails_with(said);
 }
 
 #[test]
@@ -283,9 +237,7 @@ fn a_host_that_is_down_is_said_before_hydra_waits_for_it() {
         return println!("skipped: only hydra waits for ever");
     }
     cluster.tell(&["kill-host", "r2n1"]);
-    let mut hosts = cluster.on("login");
-    hosts.args([the_command(), "run", "--hosts", "r1n1,r2n1", the_command(), "topo"]);
-    let ended = run(hosts);
+    let ended = on_login(&cluster, "ultramarine run --hosts r1n1,r2n1 ultramarine topo");
     let said = "Error: `r2n1` cannot be reached (ssh: testcluster: r2n1 is not running";
     assert!(!ended.is_success && ended.err.starts_with(said), "{}{}", ended.out, ended.err);
 }
@@ -300,8 +252,7 @@ fn a_job_ends_in_order_when_slurm_asks_it_to() {
         let job = folder.begin(cluster.srun(2), program!("work_until_asked"));
         let mut asks = cluster.on("login");
         asks.args(["sh", "-c", ask]);
-        let asked = run(asks);
-        assert!(asked.is_success, "{}", asked.err);
+        run(asks).succeeded();
         let ended = job.join().expect("it is awaited");
         ended.is_well();
         assert!(!ended.err.contains("goes on without"), "{ask}: {}", ended.err);
