@@ -15,8 +15,8 @@ use ultramarine_topology::{Distance, Pe};
 pub trait Hosted:
     Part<Invitation: Invite<Self>, Error: Portable + From<TaskError>> + Send + 'static
 {
-    /// Does what a part wants to have done: spawns tasks, sends messages (which the other PE has its
-    /// part [receive](Site::receive)), wakes what waits. It is not locked then.
+    /// Does what a part wants to have done: spawns tasks, sends messages (which the other PE has
+    /// its part [receive](Site::receive)), wakes what waits. The part is not locked then.
     fn carry_out(cx: &Context, member: &Member<Self>, id: GroupId, effects: Self::Effects);
 
     /// The part is over. It is not locked.

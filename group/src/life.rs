@@ -72,8 +72,8 @@ struct Open<P, I> {
 pub type Wanted<P> = Option<(GroupId, <P as Part>::Effects)>;
 
 impl<P: Part> Open<P, P::Invitation> {
-    fn wanted(&mut self) -> Wanted<P> {
-        Some((self.id, self.part.take_effects()))
+    fn wanted(&mut self) -> (GroupId, P::Effects) {
+        (self.id, self.part.take_effects())
     }
 
     fn receive(&mut self, id: GroupId, from: Pe, message: P::Message) {
@@ -108,7 +108,7 @@ impl<P: Part> Life<P> {
         part.begin();
         let mut open = Open { id, invitation, part };
         early.into_iter().for_each(|(id, from, message)| open.receive(id, from, message));
-        let wanted = open.wanted();
+        let wanted = Some(open.wanted());
         self.stage = Stage::Open(Box::new(open));
         (None, wanted)
     }
@@ -120,7 +120,7 @@ impl<P: Part> Life<P> {
             Stage::Open(open) if open.id.opening < id.opening => {
                 open.id = id;
                 open.part.renew(id.opening);
-                open.wanted()
+                Some(open.wanted())
             }
             Stage::Over if self.failure.as_ref().is_some_and(|(last, _)| *last < id.opening) => {
                 self.stage = Stage::Early(Vec::new());
@@ -144,7 +144,7 @@ impl<P: Part> Life<P> {
             }
             Stage::Open(open) => {
                 messages.into_iter().for_each(|message| open.receive(id, from, message));
-                open.wanted()
+                Some(open.wanted())
             }
             Stage::Over => None,
         }
@@ -154,7 +154,7 @@ impl<P: Part> Life<P> {
     pub fn act(&mut self, act: impl FnOnce(GroupId, &mut P)) -> Wanted<P> {
         let Stage::Open(open) = &mut self.stage else { return None };
         act(open.id, &mut open.part);
-        open.wanted()
+        Some(open.wanted())
     }
 
     /// Calls `f` with the part, if there is one, and its opening. The part wants nothing then.

@@ -208,14 +208,12 @@ impl<P: Peer> Group<P> {
     /// A PE could not decode the argument; or the job is ending.
     pub async fn wait<T>(&self, mut look: impl FnMut(&mut P) -> Option<T>) -> Result<T, TaskError> {
         std::future::poll_fn(|task| {
-            let mut poll = |part: &mut PeerPart<P>| match look(&mut part.peer) {
-                Some(found) => Poll::Ready(Ok(found)),
-                None => {
-                    if !part.waiting.iter().any(|known| known.will_wake(task.waker())) {
-                        part.waiting.push(task.waker().clone());
-                    }
-                    Poll::Pending
+            let mut poll = |part: &mut PeerPart<P>| {
+                let found = look(&mut part.peer);
+                if found.is_none() && !part.waiting.iter().any(|one| one.will_wake(task.waker())) {
+                    part.waiting.push(task.waker().clone());
                 }
+                found.map_or(Poll::Pending, |found| Poll::Ready(Ok(found)))
             };
             let polled = self.0.member().with_opening(self.0.id(), &mut poll);
             polled.map_or_else(
@@ -265,8 +263,8 @@ impl<P: Peer> Handle<P> {
         }
     }
 
-    /// Has this PE's peer do something, under its lock. `None`: this PE has not been invited yet, or
-    /// the group has ended.
+    /// Has this PE's peer do something, under its lock. `None`: this PE has not been invited yet,
+    /// or the group has ended.
     pub fn act<T>(
         &self,
         cx: &Context,
