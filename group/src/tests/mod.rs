@@ -132,7 +132,7 @@ impl Program {
                         .into_iter()
                         .for_each(|(to, number)| send(Some(to), Message::Number(id, number))),
                     ActionOf::Invite(to, id, invitation) => {
-                        send(to, Message::Invite(id, invitation))
+                        send(to, Message::Invite(id, invitation));
                     }
                     ActionOf::Tell(to, id, notice) => send(to, Message::Notice(id, notice)),
                 }

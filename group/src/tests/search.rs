@@ -26,14 +26,14 @@ enum Step {
     OpensAgain,
 }
 
-impl Job {
-    fn opens_again(self, State { world, .. }: &State) -> bool {
-        let root = world.actor(world.root());
-        world.root() != Pe::ROOT && root.is_some_and(|root| !root.has_opened)
+impl State {
+    fn opens_again(&self) -> bool {
+        let root = self.world.actor(self.world.root());
+        self.world.root() != Pe::ROOT && root.is_some_and(|root| !root.has_opened)
     }
 
-    fn is_quiet(self, state: &State) -> bool {
-        state.world.choices() == 0 && !self.opens_again(state)
+    fn is_quiet(&self) -> bool {
+        self.world.choices() == 0 && !self.opens_again()
     }
 }
 
@@ -49,7 +49,7 @@ impl Model for Job {
 
     fn actions(&self, state: &State, steps: &mut Vec<Step>) {
         steps.extend((0..state.world.choices()).map(Step::Comes));
-        if self.opens_again(state) {
+        if state.opens_again() {
             steps.push(Step::OpensAgain);
         }
         if state.deaths_left > 0 && state.world.living().count() > 1 {
@@ -76,15 +76,15 @@ impl Model for Job {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let ends_well = |job: &Job, state: &State| {
+        let ends_well = |_: &Job, state: &State| {
             let root = state.world.root();
-            !job.is_quiet(state)
+            !state.is_quiet()
                 || ended(&state.world, root) == Some(Ok(())) && kept(&state.world).is_empty()
         };
         let is_joined = |_: &Job, State { world, .. }: &State| {
             world.root() != Pe::ROOT && ended(world, world.root()) == Some(Ok(()))
         };
-        let ends = |job: &Job, state: &State| job.is_quiet(state);
+        let ends = |_: &Job, state: &State| state.is_quiet();
         let mut properties = vec![
             Property::always("it is complete, and closed everywhere", ends_well),
             Property::sometimes("it ends", ends),
