@@ -13,13 +13,13 @@ const REST_AFTER: Duration = Duration::from_millis(500);
 impl LinkCounters {
     /// Counts what became of a frame. It is an error if the message in it is none.
     fn count(&mut self, outcome: &FrameOutcome, from: Pe, limit: usize) -> Result<(), LinkError> {
-        match *outcome {
+        match outcome {
             FrameOutcome::Good => {}
             FrameOutcome::Duplicate => self.duplicates += 1,
             FrameOutcome::Gap => self.gaps += 1,
             FrameOutcome::Impossible => self.corrupt += 1,
             FrameOutcome::Refused => self.refused += 1,
-            FrameOutcome::Malformed(Malformed::TooLong(bytes)) => {
+            &FrameOutcome::Malformed(Malformed::TooLong(bytes)) => {
                 self.oversized += 1;
                 return Err(LinkError::MessageTooLong { from, bytes, limit });
             }
