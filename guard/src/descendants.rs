@@ -51,9 +51,9 @@ impl Which {
         }
     }
 
-    /// Of all these the children of this process that are to be killed. What becomes its child after
-    /// the first look was left by one that has been killed, unless it was seen below one of the
-    /// `spared`.
+    /// Of all these the children of this process that are to be killed. What becomes its child
+    /// after the first look was left by one that has been killed, unless it was seen below one of
+    /// the `spared`.
     fn to_kill(&self, all: &[Process], is_first: bool, spared: &mut HashSet<i32>) -> Vec<i32> {
         let this = std::process::id() as i32;
         let mut meant = Vec::new();
