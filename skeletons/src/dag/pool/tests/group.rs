@@ -23,7 +23,7 @@ impl Part for PoolPart {
     }
 
     fn receive(&mut self, from: Pe, message: PoolMessage<u64>, _: bool) {
-        self.pool.receive(from, arrived(message));
+        self.pool.receive(from, arrived(&message));
     }
 
     fn died(&mut self, dead: Pe) {

@@ -283,7 +283,7 @@ fn a_pool_that_has_computed_what_was_pushed_says_so() {
 fn a_node_that_waits_again_has_all_inputs_when_it_is_computed() {
     let mut pool = pool_of(vec![vec![], vec![], vec![0, 1]], vec![1, 1, 0], 0);
     let mut computes = |message: PoolMessage<u64>| {
-        pool.receive(Pe::new(1), arrived(message));
+        pool.receive(Pe::new(1), arrived(&message));
         pool.take_effects().contains(&PoolEffect::Compute(node(2)))
     };
     assert!(!computes(PoolMessage::Request(node(2))));

@@ -105,8 +105,8 @@ pub(super) fn weighed(result: u64) -> Weighed<u64> {
 }
 
 /// A message as a pool receives it.
-pub(super) fn arrived(message: PoolMessage<u64>) -> PoolMessage<Weighed<u64>> {
-    match message {
+pub(super) fn arrived(message: &PoolMessage<u64>) -> PoolMessage<Weighed<u64>> {
+    match *message {
         PoolMessage::Request(node) => PoolMessage::Request(node),
         PoolMessage::Result(node, result) => PoolMessage::Result(node, weighed(result)),
         PoolMessage::Push(node, pushes_left) => PoolMessage::Push(node, pushes_left),
@@ -369,7 +369,7 @@ impl World {
             // As in a part: what has failed before is tried again.
             Event::Arrive { message: PoolMessage::Result(_, FAILED), opening, .. }
                 if opening < known => {}
-            Event::Arrive { from, message, .. } => pool.receive(from, arrived(message)),
+            Event::Arrive { from, message, .. } => pool.receive(from, arrived(&message)),
             Event::Died(pe) => pool.died(pe),
             Event::Advance(first) => pool.advance(Pe::ROOT, first),
             Event::Computed(node, opening) => {
