@@ -1,6 +1,6 @@
 //! Shows how far a long computation is.
 
-use crate::log::{log_line, log_text};
+use crate::log::{self, log_line, log_text};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io::IsTerminal;
@@ -173,6 +173,8 @@ impl Drop for Display {
     fn drop(&mut self) {
         if self.is_bar && self.has_shown {
             log_text(CLEAR);
+            // What the program prints next is not to stand behind the bar.
+            log::flush();
         }
     }
 }
