@@ -138,6 +138,7 @@ mod queue;
 mod read;
 mod record;
 mod report;
+mod window;
 
 pub use builds::{BuildResults, Builds, OtherBuilds};
 pub use error::{OpenError, Refusal, WriteError};
