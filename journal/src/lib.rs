@@ -51,7 +51,7 @@
 //! | `queue` | what waits in memory, and how much at the most? |
 //! | `output` | what is in the file after an error? |
 //! | `open` | which files are refused? |
-//! | `read` | what is torn, what is damaged, and what comes after it? |
+//! | `read`, `window` | what is torn, what is damaged, and what comes after it? |
 //! | `report` | what is said of it? |
 //! | `header`, `record` | which bytes are in the file? |
 //! | `positions` | which items are done? |

@@ -1,4 +1,4 @@
-//! Part of a file in memory, which moves on to the next intact head.
+//! A journal's file as its reader sees it: the next bytes, and the way to the next intact head.
 
 use crate::record::{HEAD_BYTES, Head};
 use std::io::{self, Read};
@@ -7,7 +7,7 @@ use std::ops::Range;
 /// Read at once, unless a record is longer.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// See the [module](self).
+/// Part of a file in memory.
 pub(crate) struct Window<R> {
     source: R,
     /// Where in the file the next byte is.
