@@ -1,5 +1,5 @@
 //! What the tests of several crates need: commands and jobs that end in time, waiting with a limit,
-//! processes, small hierarchies, and a [world](world) of state machines.
+//! processes, small hierarchies, and a [world] of state machines.
 //!
 //! Only tests depend on this crate, and it depends on none of those it tests but the topology and
 //! what runs programs, so that it is built once.
