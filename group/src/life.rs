@@ -68,6 +68,14 @@ struct Open<P, I> {
     part: P,
 }
 
+/// What is left of a group that is over.
+pub struct Remains<P: Part> {
+    /// The part, if there was one.
+    pub part: Option<P>,
+    /// What had arrived for a part that was never made.
+    _early: Vec<(GroupId, Pe, P::Message)>,
+}
+
 /// What a part wants to have done, in which group.
 pub type Wanted<P> = Option<(GroupId, <P as Part>::Effects)>;
 
@@ -130,20 +138,21 @@ impl<P: Part> Life<P> {
         }
     }
 
-    /// Messages of another part have arrived, which were sent in this opening.
+    /// Messages of another part have arrived, which were sent in this opening. None is taken if the
+    /// group is over: the caller drops them, after a lock if there is one.
     pub fn receive(
         &mut self,
         id: GroupId,
         from: Pe,
-        messages: impl IntoIterator<Item = P::Message>,
+        messages: &mut impl Iterator<Item = P::Message>,
     ) -> Wanted<P> {
         match &mut self.stage {
             Stage::Early(early) => {
-                early.extend(messages.into_iter().map(|message| (id, from, message)));
+                early.extend(messages.map(|message| (id, from, message)));
                 None
             }
             Stage::Open(open) => {
-                messages.into_iter().for_each(|message| open.receive(id, from, message));
+                messages.for_each(|message| open.receive(id, from, message));
                 Some(open.wanted())
             }
             Stage::Over => None,
@@ -173,15 +182,17 @@ impl<P: Part> Life<P> {
             return None;
         }
         self.failure = Some((id.opening, error));
-        self.close()
+        self.close().part
     }
 
-    /// The group is closed. Returns the part, if there was one.
-    pub fn close(&mut self) -> Option<P> {
-        match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Open(open) => Some(open.part),
-            _ => None,
-        }
+    /// The group is closed. Returns what is left of it, to be dropped after a lock.
+    pub fn close(&mut self) -> Remains<P> {
+        let (part, early) = match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Open(open) => (Some(open.part), Vec::new()),
+            Stage::Early(early) => (None, early),
+            Stage::Over => (None, Vec::new()),
+        };
+        Remains { part, _early: early }
     }
 
     /// Why there is no more to be had of this opening, if so.
@@ -203,5 +214,42 @@ impl<P: Part> Life<P> {
             Stage::Early(early) => early.iter().map(|(_, from, _)| *from).collect(),
             _ => BTreeSet::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::Name;
+    use std::sync::Arc;
+
+    struct Idle;
+
+    impl Part for Idle {
+        type Invitation = ();
+        type Message = Arc<()>;
+        type Effects = ();
+        type Error = ();
+
+        fn receive(&mut self, _: Pe, _: Arc<()>, _: bool) {}
+        fn died(&mut self, _: Pe) {}
+        fn renew(&mut self, _: Opening) {}
+        fn take_effects(&mut self) {}
+    }
+
+    /// They may be the user's, whose code must not run under a lock.
+    #[test]
+    fn messages_of_what_is_over_are_left_to_the_caller() {
+        let opening = Opening { attempt: 1, by: Pe::ROOT, number: 1 };
+        let id = GroupId { name: Name { digest: 7, owner: None }, opening };
+        let message = Arc::new(());
+        let mut life = Life::<Idle>::default();
+        life.receive(id, Pe::ROOT, &mut [message.clone()].into_iter());
+        let remains = life.close();
+        assert_eq!(Arc::strong_count(&message), 2, "it is in what is left");
+        drop(remains);
+        let mut late = [message.clone()].into_iter();
+        life.receive(id, Pe::ROOT, &mut late);
+        assert_eq!(late.len(), 1, "it is not taken");
     }
 }

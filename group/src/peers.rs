@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Portable};
+use ultramarine_runtime::executor::{Context, Portable, discard};
 use ultramarine_topology::Pe;
 
 /// What a [group] is on one PE. It hears of messages and deaths, and says what to send. Its methods
 /// run under a lock: they should be short, and must not wait. If one panics, the job ends with that
-/// error.
+/// error. (A panic of its destructor is survived.)
 pub trait Peer: Send + Sized + 'static {
     /// What peers send each other.
     type Message: Portable;
@@ -318,6 +318,7 @@ impl<P: Peer> Hosted for PeerPart<P> {
 
     fn end(self) {
         self.waiting.into_iter().for_each(Waker::wake);
+        discard(self.peer);
     }
 }
 

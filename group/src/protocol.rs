@@ -129,7 +129,8 @@ pub trait Site<P: Part> {
     /// Messages of another part have arrived, which were sent in this opening.
     fn receive(&self, id: GroupId, from: Pe, messages: impl IntoIterator<Item = P::Message>) {
         let Some(cell) = self.join(id) else { return };
-        let wanted = self.with_life(&cell, |life| life.receive(id, from, messages));
+        let mut messages = messages.into_iter();
+        let wanted = self.with_life(&cell, |life| life.receive(id, from, &mut messages));
         self.carry_out_some(&cell, wanted);
         if self.has_any_died() {
             self.ask_for_invitation(&cell, id);
@@ -217,8 +218,8 @@ pub trait Site<P: Part> {
     /// A group is closed, unless it has been opened again.
     fn close(&self, id: GroupId) {
         let cell = self.with_table(|table| table.close(id));
-        let over = cell.and_then(|cell| self.with_life(&cell, Life::close));
-        over.into_iter().for_each(|part| self.end(part));
+        let remains = cell.map(|cell| self.with_life(&cell, Life::close));
+        remains.and_then(|remains| remains.part).into_iter().for_each(|part| self.end(part));
     }
 
     /// If this PE has not been invited to a group: asks those from which something has come.
