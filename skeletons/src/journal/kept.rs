@@ -8,7 +8,7 @@
 use super::copies::{Copies, Original, close};
 use super::thread::on_own_thread;
 use super::{JournalError, JournalFile};
-use futures_util::future::{Either, pending, select};
+use futures_util::future::{Either, FutureExt as _, pending, select};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use futures_util::task::AtomicWaker;
 use std::collections::BTreeMap;
@@ -238,9 +238,28 @@ impl<V: Portable> Kept<V> {
                 }
             };
             let Some((positions, result)) = ended else { return Ok(()) };
-            self.keep(positions, result?)?;
+            match result {
+                Ok(value) => self.keep(positions, value)?,
+                Err(error) => {
+                    self.keep_ended(&mut running)?;
+                    return Err(error.into());
+                }
+            }
             running.extend(tasks.next());
         }
+    }
+
+    /// Keeps the results of those that have ended by now.
+    fn keep_ended(
+        &mut self,
+        running: &mut FuturesUnordered<impl Future<Output = (Range<u64>, Result<V, TaskError>)>>,
+    ) -> Result<(), JournalError> {
+        while let Some(Some((positions, result))) = running.next().now_or_never() {
+            if let Ok(value) = result {
+                self.keep(positions, value)?;
+            }
+        }
+        Ok(())
     }
 
     fn keep(&mut self, positions: Range<u64>, value: V) -> Result<(), JournalError> {

@@ -11,7 +11,16 @@ where
     F: FnOnce(Context) -> T + Send + 'static,
     T: Future<Output = Result<()>> + Send + 'static,
 {
-    let options = Options::default().places(places).threads(1).lane(LaneKind::Memory);
+    job_with_workers(1, places, main);
+}
+
+/// Runs a job with a PE of this number of workers at each of these places.
+pub(crate) fn job_with_workers<F, T>(workers: usize, places: Vec<Place>, main: F)
+where
+    F: FnOnce(Context) -> T + Send + 'static,
+    T: Future<Output = Result<()>> + Send + 'static,
+{
+    let options = Options::default().places(places).threads(workers).lane(LaneKind::Memory);
     bounded(move || options.run(main)).expect("the job is well");
 }
 

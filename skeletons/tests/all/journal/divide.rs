@@ -1,8 +1,9 @@
 //! Divide and conquer with journals: which parts are solved again.
 
 use super::{ended, journal, keep_only, records};
-use crate::common::{hierarchies, job};
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use crate::common::{hierarchies, job, job_with_workers};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine_testkit::racks;
 
@@ -105,7 +106,8 @@ fn the_journal_of_another_problem_is_refused() {
 #[test]
 fn what_was_solved_before_a_failure_is_kept() {
     static CALLS: AtomicU64 = AtomicU64::new(0);
-    job(racks(&[1, 1], 1), async |cx| {
+    // One worker, which solves part after part.
+    job(racks(&[1], 1), async |cx| {
         let (_folder, path) = journal();
         let leaves = DivideAndConquer::new(
             |height: &u32| *height == 0,
@@ -123,8 +125,54 @@ fn what_was_solved_before_a_failure_is_kept() {
         assert!(matches!(error, JournalError::Task(TaskError::Panicked { .. })), "{error}");
         CALLS.store(1000, SeqCst);
         assert_eq!(leaves().await?, 256);
-        let again = CALLS.load(SeqCst) - 1000;
-        assert!((1..200).contains(&again), "{again} of 256 were computed again");
+        // The call failed in the 38th part of four leaves.
+        assert_eq!(CALLS.load(SeqCst) - 1000, 256 - 37 * 4);
         Ok(())
     });
+}
+
+#[test]
+fn what_has_ended_when_a_failure_is_heard_of_is_kept() {
+    static SOLVED: AtomicU64 = AtomicU64::new(0);
+    static HAS_FAILED: AtomicBool = AtomicBool::new(false);
+    job_with_workers(3, racks(&[1], 1), async |cx| {
+        let (_folder, path) = journal();
+        let leaves = DivideAndConquer::new(
+            |(height, _): &(u32, u32)| *height == 0,
+            |(_, leaf)| {
+                if leaf == 7 && !HAS_FAILED.load(SeqCst) {
+                    wait_until(|| SOLVED.load(SeqCst) == 6);
+                    HAS_FAILED.store(true, SeqCst);
+                    panic!("the last leaf fails");
+                }
+                SOLVED.fetch_add(1, SeqCst)
+            },
+            |(height, leaf)| [(height - 1, 2 * leaf), (height - 1, 2 * leaf + 1)],
+            |_, [left, right]: [u64; 2]| left + right,
+        );
+        // The last leaf begins first. The caller begins the first one, and looks at what has ended,
+        // when six have been solved and the last one has failed.
+        let radius = |&(height, leaf): &(u32, u32)| {
+            if (height, leaf) == (0, 0) {
+                wait_until(|| HAS_FAILED.load(SeqCst));
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            Distance::ZERO
+        };
+        let leaves =
+            || divide_and_conquer(radius, leaves, (3, 0)).journal(&path).records(8).run(&cx);
+        let error = leaves().await.expect_err("one leaf fails");
+        assert!(matches!(error, JournalError::Task(TaskError::Panicked { .. })), "{error}");
+        let before = SOLVED.load(SeqCst);
+        leaves().await?;
+        assert!(SOLVED.load(SeqCst) - before <= 2, "the first leaf and the last one");
+        Ok(())
+    });
+}
+
+/// Keeps the thread until something has happened in another one.
+fn wait_until(happened: impl Fn() -> bool) {
+    while !happened() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
