@@ -10,6 +10,7 @@
 
 #[cfg(test)]
 mod tests;
+pub(crate) mod within;
 
 use crate::os_memory::prefer_huge_pages;
 use bytemuck::Pod;
@@ -83,17 +84,22 @@ impl Array {
     /// The elements: the memory itself, if it is not shared and is aligned for them; else a copy.
     /// `None`: the bytes are not a whole number of elements.
     fn into_vec<T: Pod + Send + Sync>(self) -> Option<Vec<T>> {
+        // The type as it was sent, if that was in this process; or as it was received.
+        self.owned::<T>().map_or_else(Array::into_received_vec, Some)
+    }
+
+    /// The same for an array that was received.
+    fn into_received_vec<T: Pod>(self) -> Option<Vec<T>> {
         if !self.bytes().len().is_multiple_of(size_of::<T>()) {
             return None;
         }
-        // The type as it was sent, if that was in this process; or as it was received.
-        let elements = self.owned::<T>().or_else(|array| match align_of::<T>() {
-            1 => array.recast::<u8, T>(),
-            2 => array.recast::<u16, T>(),
-            4 => array.recast::<u32, T>(),
-            8 => array.recast::<u64, T>(),
-            _ => array.recast::<u128, T>(),
-        });
+        let elements = match align_of::<T>() {
+            1 => self.recast::<u8, T>(),
+            2 => self.recast::<u16, T>(),
+            4 => self.recast::<u32, T>(),
+            8 => self.recast::<u64, T>(),
+            _ => self.recast::<u128, T>(),
+        };
         Some(elements.unwrap_or_else(|shared| bytemuck::pod_collect_to_vec(shared.bytes())))
     }
 

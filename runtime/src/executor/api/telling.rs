@@ -10,14 +10,14 @@ use crate::executor::pe::processor::Processor;
 use crate::executor::task::body::{Begins, Body, Run};
 use crate::executor::task::local::pack_task;
 use crate::executor::task::packing::{
-    PackError, PackLimits, ValueLabel, codec, pack, refuse_handles, within,
+    PackError, PackLimits, ValueLabel, codec, not_too_large, pack, refuse_handles, unpack,
 };
 use crate::executor::task::portable::Portable;
 use crate::executor::task::start::Effort;
 use crate::executor::task::task_code::{Function, function};
 use crate::protocol::Message;
 use crate::protocol::message::{Bytes, SmallBytes};
-use crate::wire;
+use crate::wire::{self, ByteSink as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ops::Range;
 use std::sync::Arc;
@@ -236,26 +236,28 @@ fn pack_with<A: Portable, V: Portable + Sync>(
     let is_long = |array: &Array| array.bytes().len() >= Message::ARRAY_BYTES_MIN;
     let array = value.as_ref().ok().and_then(array::share).filter(is_long);
     let Some(array) = array else {
+        few.append(&[0]);
         return pack(label, WithValue(argument, value), few, limits);
     };
+    few.append(&[1]);
     let encoded = codec::<A, _>(label, || wire::encode_within(usize::MAX, &argument, &mut few));
     encoded.map_err(PackError::Failed)?;
-    within::<V>(limits.bytes_max, label, Bytes { few, many: Some(array) })
+    not_too_large::<V>(limits.bytes_max, label, Bytes { few, many: Some(array) })
         .map_err(PackError::Failed)
 }
 
 fn unpack_with<A: Portable, V: Portable + Sync>(
     label: ValueLabel,
-    mut encoded: &[u8],
+    encoded: &[u8],
     array: Option<Array>,
 ) -> Result<WithValue<A, V>, TaskError> {
-    let argument = codec::<A, _>(label, || wire::decode_first(&mut encoded))?;
-    let value = match array {
-        None => codec::<V, _>(label, || wire::decode(encoded)).map(Arc::new),
-        Some(array) => {
+    match (encoded.split_first(), array) {
+        (Some((1, argument)), Some(array)) => {
+            let argument = codec::<A, _>(label, || wire::decode(argument))?;
             let value = array::take_shared(array).ok().flatten();
-            value.ok_or_else(|| label.something_else::<V>())
+            Ok(WithValue(argument, value.ok_or_else(|| label.something_else::<V>())))
         }
-    };
-    Ok(WithValue(argument, value))
+        (Some((0, encoded)), array) => unpack(label, encoded, array),
+        _ => Err(label.something_else::<V>()),
+    }
 }

@@ -9,6 +9,7 @@ use super::caught::{caught, discard};
 use super::portable::Portable;
 use super::start::{Effort, Fill};
 use super::travel::{PackedHandle, has_handles, take_packed_handles, travelling};
+use crate::array::within::{self, Beside};
 use crate::array::{self, Array, is_plain};
 use crate::error::TaskError;
 use crate::protocol::message::{Bytes, SmallBytes};
@@ -83,7 +84,9 @@ pub(crate) fn pack<T: Portable>(
         Err(value) => {
             let room = if effort == Effort::Brief { BRIEF_BYTES_MAX } else { usize::MAX };
             let mut draft = Draft { few, many: Vec::new() };
-            let encoded = codec::<T, _>(label, || wire::encode_within(room, &value, &mut draft));
+            let mut beside = Beside::default();
+            let encode = || within::encode_with(room, &value, &mut draft, &mut beside);
+            let encoded = codec::<T, _>(label, encode);
             if !matches!(encoded, Ok(true)) {
                 // The value is not sent, so its handles need not be kept.
                 drop(take_packed_handles());
@@ -93,15 +96,15 @@ pub(crate) fn pack<T: Portable>(
             }
             discard(value);
             encoded.map_err(PackError::Failed)?;
-            draft.into_bytes()
+            draft.into_bytes(beside)
         }
     };
-    within::<T>(bytes_max, label, bytes).map_err(PackError::Failed)
+    not_too_large::<T>(bytes_max, label, bytes).map_err(PackError::Failed)
 }
 
 /// The bytes of a `T`, if they are not too many to travel.
 #[inline]
-pub(crate) fn within<T>(
+pub(crate) fn not_too_large<T>(
     bytes_max: usize,
     label: ValueLabel,
     bytes: Bytes,
@@ -125,7 +128,14 @@ struct Draft {
 }
 
 impl Draft {
-    fn into_bytes(self) -> Bytes {
+    fn into_bytes(mut self, beside: Beside) -> Bytes {
+        if has_handles() {
+            // A task that waits for values stays bytes, and its arrays with it.
+            beside.append_to(&mut self);
+        } else if let Some(array) = beside.into_array() {
+            let few = if self.many.is_empty() { self.few } else { self.many.into() };
+            return Bytes { few, many: Some(array) };
+        }
         if self.len() >= Message::ARRAY_BYTES_MIN {
             return Bytes { few: SmallBytes::default(), many: Some(self.many.into()) };
         }
@@ -215,14 +225,15 @@ impl Fill for WithHandles {
     }
 }
 
-/// Unpacks a [packed](pack) value: `array` if its type is an array, else what `encoded` holds.
+/// Unpacks a [packed](pack) value: `array` if its type is an array, else what `encoded` holds, with
+/// the arrays beside it.
 pub(crate) fn unpack<T: Portable>(
     label: ValueLabel,
     encoded: &[u8],
     array: Option<Array>,
 ) -> Result<T, TaskError> {
     if !is_plain::<T>() {
-        return codec::<T, _>(label, || wire::decode(encoded));
+        return codec::<T, _>(label, || within::decode_with(encoded, array));
     }
     array.and_then(array::into_value).ok_or_else(|| label.something_else::<T>())
 }
