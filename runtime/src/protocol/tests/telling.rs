@@ -5,7 +5,7 @@ use crate::protocol::message::{Bytes, Message};
 use crate::wire;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use ultramarine_topology::{Label, LevelKind, Pe, Place, Topology};
+use ultramarine_topology::{LevelKind, Pe, Place, Topology};
 
 fn news() -> Bytes {
     Bytes::from(b"news".to_vec())
@@ -14,10 +14,8 @@ fn news() -> Bytes {
 /// Hosts with these numbers of PEs, in racks of three.
 fn machine(hosts: &[u32]) -> Topology {
     let place = |host: usize| {
-        Place::new(vec![
-            Label::new(LevelKind::Switch, format!("r{}", host / 3)),
-            Label::new(LevelKind::Host, format!("h{host}")),
-        ])
+        let (rack, host) = (format!("r{}", host / 3), format!("h{host}"));
+        Place::from_pairs([(LevelKind::Switch, &*rack), (LevelKind::Host, &*host)])
     };
     let places = hosts.iter().enumerate();
     let places: Vec<_> = places.flat_map(|(host, pes)| vec![place(host); *pes as usize]).collect();
