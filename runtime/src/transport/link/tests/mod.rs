@@ -1,4 +1,5 @@
-//! Ports above a lane that loses, doubles, damages and refuses frames, in made-up time.
+//! Ports above a lane that loses, doubles, damages and refuses frames, in made-up time. (It is not
+//! the testkit's world: what is under test is how a port makes do without what that one promises.)
 
 mod cost;
 mod flow;
@@ -122,6 +123,16 @@ fn forge(out: &mut Vec<u8>, pair: (Pe, Pe), header: Header, payload: &[u8]) {
     frame::begin(out);
     out.extend(payload);
     frame::seal(out, pair, header);
+}
+
+/// Ports above these lanes.
+fn ports<L: Lane + 'static, const N: usize>(
+    lanes: impl IntoIterator<Item = L>,
+    settings: PortSettings,
+) -> [Port; N] {
+    let port = |(lane, pe)| Port::new(Pe::new(pe), N as u32, Box::new(lane), settings);
+    let ports: Vec<Port> = lanes.into_iter().zip(0..).map(port).collect();
+    ports.try_into().ok().expect("as many as there are lanes")
 }
 
 fn settings() -> PortSettings {
@@ -277,8 +288,7 @@ proptest! {
 fn two(settings: PortSettings) -> ([Port; 2], BadLane) {
     let lanes = bad_network(2, 1000, Faults::default(), 1);
     let spare = lanes[0].clone();
-    let mut lanes = lanes.into_iter();
-    (std::array::from_fn(|_| lanes.next().unwrap().port(settings)), spare)
+    (ports(lanes, settings), spare)
 }
 
 #[test]
