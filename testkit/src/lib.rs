@@ -1,5 +1,5 @@
 //! What the tests of several crates need: commands and jobs that end in time, waiting with a limit,
-//! processes, small hierarchies, and a [world] of state machines.
+//! processes, small hierarchies, wakers, and a [world] of state machines.
 //!
 //! Only tests depend on this crate, and it depends on none of those it tests but the topology and
 //! what runs programs, so that it is built once.
@@ -19,6 +19,7 @@ mod log;
 mod places;
 mod process;
 mod wait;
+mod woken;
 pub mod world;
 
 pub use command::{Ended, alone, behind, finish, run, run_until, scrub};
@@ -27,6 +28,7 @@ pub use log::Log;
 pub use places::racks;
 pub use process::{kill, marked};
 pub use wait::{bounded, eventually, eventually_within, within};
+pub use woken::Woken;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

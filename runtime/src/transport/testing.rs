@@ -33,6 +33,16 @@ impl<L: Lane, F: FnMut(&mut L) -> Result<(), LaneError> + Send> Lane for Disturb
     }
 }
 
+/// Ports above these lanes.
+pub(crate) fn ports<L: Lane + 'static, const N: usize>(
+    lanes: impl IntoIterator<Item = L>,
+    settings: PortSettings,
+) -> [Port; N] {
+    let port = |(lane, pe)| Port::new(Pe::new(pe), N as u32, Box::new(lane), settings);
+    let ports: Vec<Port> = lanes.into_iter().zip(0..).map(port).collect();
+    ports.try_into().ok().expect("as many as there are lanes")
+}
+
 /// The longest that any wait in a test lasts; reached only when the test fails.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 

@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use ultramarine_topology::{Distance, LevelKind, Pe, Place, Topology};
+use ultramarine_testkit::racks;
+use ultramarine_topology::{Distance, Pe, Topology};
 
 /// A message on its way.
 #[derive(Clone, Debug)]
@@ -118,11 +119,7 @@ pub(super) fn settings() -> FishingSettings {
 
 /// Two racks of two hosts of two PEs.
 pub(in crate::protocol) fn eight() -> Topology {
-    let place = |n: u32| {
-        let (rack, host) = (format!("r{}", n / 4), format!("h{}", n / 2));
-        Place::from_pairs([(LevelKind::Switch, &*rack), (LevelKind::Host, &*host)])
-    };
-    Topology::new(&(0..8).map(place).collect::<Vec<_>>(), &[1; 8]).expect("consistent")
+    Topology::new(&racks(&[2, 2], 2), &[1; 8]).expect("consistent")
 }
 
 pub(super) fn need(starving: bool) -> Need {

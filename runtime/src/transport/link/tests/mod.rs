@@ -8,6 +8,7 @@ mod silence;
 
 use super::frame::Header;
 use super::*;
+use crate::transport::testing::ports;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
@@ -123,16 +124,6 @@ fn forge(out: &mut Vec<u8>, pair: (Pe, Pe), header: Header, payload: &[u8]) {
     frame::begin(out);
     out.extend(payload);
     frame::seal(out, pair, header);
-}
-
-/// Ports above these lanes.
-fn ports<L: Lane + 'static, const N: usize>(
-    lanes: impl IntoIterator<Item = L>,
-    settings: PortSettings,
-) -> [Port; N] {
-    let port = |(lane, pe)| Port::new(Pe::new(pe), N as u32, Box::new(lane), settings);
-    let ports: Vec<Port> = lanes.into_iter().zip(0..).map(port).collect();
-    ports.try_into().ok().expect("as many as there are lanes")
 }
 
 fn settings() -> PortSettings {
