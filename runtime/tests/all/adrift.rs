@@ -1,6 +1,7 @@
 //! A job goes on although calls into its lane's library never return, as MPI's do after the death
 //! of a process. The lane here is a memory lane behind a pump that can hang for ever.
 
+use crate::tasks::orphans::Silent;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -8,8 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use ultramarine_runtime::detector::FailureEvent;
 use ultramarine_runtime::executor::{
-    BootstrapTraffic, Context, DetectorSetup, EventHandler, FailureDetector, Fork, Job, JobError,
-    Leave, lead, serve,
+    BootstrapTraffic, Context, DetectorSetup, EventHandler, Fork, Job, JobError, Leave, lead, serve,
 };
 use ultramarine_runtime::handshake::JobKey;
 use ultramarine_runtime::settings::Settings;
@@ -114,14 +114,6 @@ impl Pump for Library {
         let polled = self.inner.poll(&mut |from, frame| incoming.push((from, frame.to_vec())));
         polled.unwrap() > 0 || !outgoing.is_empty()
     }
-}
-
-struct Silent;
-
-impl FailureDetector for Silent {
-    fn suspect(&self, _: Pe) {}
-    fn ask_end(&self) {}
-    fn goodbye(self: Box<Self>) {}
 }
 
 /// The jobs of the real PEs.

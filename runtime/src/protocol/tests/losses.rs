@@ -18,10 +18,6 @@ fn away(pes: u32, tasks: u64, supervised: bool) -> World {
     world
 }
 
-fn fish(thief: u32) -> Message {
-    Message::Fish(fish_of(thief))
-}
-
 /// Lets PE 0 take turns until it has no losses to work off. Returns the number of tasks that each
 /// turn lost, ended or took back.
 fn turns(world: &mut World, count: impl Fn(&World) -> usize) -> Vec<usize> {
@@ -107,39 +103,24 @@ fn the_choice_for_a_thief_does_not_look_at_all_lost_tasks() {
         world.mark_dead(0, dead);
         turns(&mut world, |_| 0);
         // All are lost twice, and each goes alone, only to a PE that has nothing else to do.
-        give_all(&mut world, 2, TASKS * u64::from(dead == 1));
+        give(&mut world, fish_of(2), TASKS * u64::from(dead == 1));
     }
     for future in TASKS + 1..=2 * TASKS {
         world.place(0, 2, parcel(0, future, true));
     }
     let busy = Fish { need: Need::Ahead, ..fish_of(3) };
-    let mut given = 0;
-    while given < TASKS {
-        world.flying.clear();
-        world.handle(0, 3, Message::Fish(busy));
-        given += scheduled(&world);
-    }
+    give(&mut world, busy, TASKS);
     assert_eq!(world.nodes[0].statistics().replicas, 2 * TASKS);
 }
 
-/// The number of tasks on their way.
-fn scheduled(world: &World) -> u64 {
-    let tasks = world.flying.iter().map(|letter| match &letter.message {
-        Message::Schedule { tasks, .. } => tasks.len() as u64,
-        other => panic!("no task: {other:?}"),
-    });
-    tasks.sum()
-}
-
-/// Gives a thief this number of tasks.
-fn give_all(world: &mut World, thief: u32, tasks: u64) {
+/// Gives a thief this number of tasks, for as many FISHes as that takes.
+fn give(world: &mut World, fish: Fish, tasks: u64) {
+    world.flying.clear();
     let mut given = 0;
     while given < tasks {
-        world.flying.clear();
-        world.handle(0, thief, fish(thief));
-        given += scheduled(world);
+        world.handle(0, fish.thief.number(), Message::Fish(fish));
+        given += world.take_schedules().concat().len() as u64;
     }
-    world.flying.clear();
 }
 
 /// The CPU time of this thread. (Other programs on the machine do not change it.)
@@ -170,7 +151,7 @@ fn longest_turn() {
             if future % 32 == 0 {
                 let thief = 2 + (future / 32 % 2) as u32;
                 turn(&mut giving, &mut || {
-                    node.handle(Duration::ZERO, pe(thief), fish(thief), host);
+                    node.handle(Duration::ZERO, pe(thief), Message::Fish(fish_of(thief)), host);
                 });
                 host.forget_sent();
             }

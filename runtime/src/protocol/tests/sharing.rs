@@ -1,6 +1,6 @@
 //! The tasks that a victim gives away and those that it keeps.
 
-use super::world::{Letter, World, eight, fish_of, flat, need, settings};
+use super::world::{World, eight, fish_of, flat, need, settings};
 use crate::protocol::{Fish, FishingSettings, Message, Parcel};
 use ultramarine_topology::{Distance, Topology};
 
@@ -27,15 +27,6 @@ fn given(world: &mut World, victim: u32, fish: Message) -> Vec<Parcel> {
         Message::NoWork { .. } => Vec::new(),
         other => panic!("no answer: {other:?}"),
     }
-}
-
-/// Removes the SCHEDULEs on their way, which nothing else is. Returns the tasks of each.
-fn schedules(world: &mut World) -> Vec<Vec<Parcel>> {
-    let tasks = |letter: Letter| match letter.message {
-        Message::Schedule { tasks, .. } => tasks,
-        other => panic!("no task in {other:?}"),
-    };
-    world.flying.drain(..).map(tasks).collect()
 }
 
 #[test]
@@ -143,7 +134,7 @@ fn no_schedule_of_several_tasks_passes_the_limit_of_bytes() {
         let mut world = victim(&settings, 0, 0);
         sizes.iter().for_each(|bytes| world.spawn_many(1, 0, Distance::ONE, *bytes));
         world.handle(0, 1, fish(1, true, 0));
-        let schedules = schedules(&mut world);
+        let schedules = world.take_schedules();
         for tasks in &schedules {
             let bytes: usize = tasks.iter().map(Parcel::bytes).sum();
             assert!(tasks.len() == 1 || bytes <= 1000, "{bytes} bytes in {} tasks", tasks.len());
@@ -177,7 +168,7 @@ fn tasks_that_just_fit_go_together() {
         let mut world = World::new(eight(), &settings, 1);
         world.spawn_many(4, 0, Distance::ONE, 100);
         world.handle(0, 1, fish(1, true, 0));
-        let tasks = self::schedules(&mut world);
+        let tasks = world.take_schedules();
         assert_eq!((tasks.len(), tasks.concat().len()), (schedules, 2), "{tasks:?}");
     }
 }

@@ -317,6 +317,15 @@ impl World {
         }
     }
 
+    /// Removes the SCHEDULEs on their way, beside which there is nothing. Returns their tasks.
+    pub(super) fn take_schedules(&mut self) -> Vec<Vec<Parcel>> {
+        let tasks = |letter: Letter| match letter.message {
+            Message::Schedule { tasks, .. } => tasks,
+            other => panic!("no task in {other:?}"),
+        };
+        self.flying.drain(..).map(tasks).collect()
+    }
+
     /// Removes and returns the only FISH on its way.
     pub(super) fn catch_fish(&mut self) -> (Pe, Fish) {
         let letter = self.flying.pop().expect("a FISH was sent");

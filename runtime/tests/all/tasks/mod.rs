@@ -7,7 +7,7 @@ mod ending;
 mod forks;
 mod joins;
 mod messages;
-mod orphans;
+pub(crate) mod orphans;
 mod packing;
 mod standby;
 mod statistics;

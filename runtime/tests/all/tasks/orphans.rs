@@ -18,7 +18,8 @@ const TICK: Duration = Duration::from_millis(1);
 
 type EventHandlers = Arc<Mutex<Vec<(Pe, EventHandler)>>>;
 
-struct Silent;
+/// A detector that says nothing itself.
+pub(crate) struct Silent;
 
 impl FailureDetector for Silent {
     fn suspect(&self, _: Pe) {}
