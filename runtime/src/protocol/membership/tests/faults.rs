@@ -1,6 +1,6 @@
 //! Whole jobs: PEs crash, suspect each other rightly and wrongly, and their messages are lost,
-//! doubled and delivered in any order. Then the faults end, and all PEs must agree. (The messages in
-//! the testkit's world keep their order, and only those of the dead are lost.)
+//! doubled and delivered in any order. Then the faults end, and all PEs must agree. (In the
+//! testkit's world messages keep their order, and only those of the dead are lost.)
 
 use super::*;
 use proptest::prelude::*;

@@ -6,7 +6,8 @@ mod world;
 
 use self::pushing::pushed_and_begun;
 use self::world::{
-    Drawn, FAILED, Site, act, arrived, drawn, idle, node, pool_of, pools, run_of, want, weighed,
+    Drawn, FAILED, Site, act, arrived, drawn, idle, node, pool_of, pools, run_for_last, run_of,
+    want, weighed,
 };
 use super::state::PUSHES_MAX;
 use super::*;
@@ -22,8 +23,7 @@ proptest! {
         let (expected, last) = (graph.expected(1)[0], graph.last(0));
         let needed = (0..).map(node).zip(graph.needed());
         let once = needed.filter_map(|(node, is_needed)| is_needed.then_some((node, 1))).collect();
-        let (mut world, notes) = run_of(graph, tokens, u64::MAX);
-        want(&mut world, Pe::ROOT, last);
+        let (mut world, notes) = run_for_last(graph, tokens, u64::MAX);
         world.run(&choices, &[]);
         prop_assert_eq!(notes.borrow().delivered.get(&last).copied(), Some(expected));
         prop_assert_eq!(&notes.borrow().begun, &once);
@@ -38,8 +38,7 @@ proptest! {
         deaths in prop::collection::vec((1..6_u32, 0..60_usize, 0..5_usize), 0..5),
     ) {
         let (expected, last) = (graph.expected(1)[0], graph.last(0));
-        let (mut world, notes) = run_of(graph, tokens, u64::MAX);
-        want(&mut world, Pe::ROOT, last);
+        let (mut world, notes) = run_for_last(graph, tokens, u64::MAX);
         world.run(&choices, &deaths);
         prop_assert_eq!(notes.borrow().delivered.get(&last).copied(), Some(expected));
     }
@@ -53,8 +52,7 @@ proptest! {
         deaths in prop::collection::vec((1..6_u32, 0..60_usize, 0..5_usize), 0..3),
     ) {
         let (expected, last) = (graph.expected(1)[0], graph.last(0));
-        let (mut world, notes) = run_of(graph, tokens, limit);
-        want(&mut world, Pe::ROOT, last);
+        let (mut world, notes) = run_for_last(graph, tokens, limit);
         world.run(&choices, &deaths);
         prop_assert_eq!(notes.borrow().delivered.get(&last).copied(), Some(expected));
         for pool in pools(&world) {
@@ -75,9 +73,8 @@ proptest! {
         choices in prop::collection::vec(any::<usize>(), 1..50),
         steps in 0..40_usize,
     ) {
-        let (last, nodes) = (graph.last(0), graph.inputs.len() as u64);
-        let (mut world, notes) = run_of(graph, tokens, u64::MAX);
-        want(&mut world, Pe::ROOT, last);
+        let (last, pes, nodes) = (graph.last(0), graph.pes, graph.inputs.len() as u64);
+        let (mut world, notes) = run_for_last(graph, tokens, u64::MAX);
         (0..steps).for_each(|step| _ = world.step(choices[step % choices.len()]));
         let pushed = notes.borrow().pushed;
         notes.borrow_mut().is_frozen = true;
@@ -85,9 +82,7 @@ proptest! {
         let pushed = notes.borrow().pushed - pushed;
         prop_assert!(pushed <= u64::from(PUSHES_MAX) * nodes, "{} pushes", pushed);
         notes.borrow_mut().is_frozen = false;
-        for pe in world.living().collect::<Vec<_>>() {
-            world.act(pe, Site::thaw);
-        }
+        (0..pes).for_each(|pe| _ = world.act(Pe::new(pe), Site::thaw));
         world.run(&choices, &[]);
         prop_assert!(notes.borrow().delivered.contains_key(&last));
         for pool in pools(&world) {
@@ -103,13 +98,12 @@ proptest! {
         (when, keeps) in (0..60_usize, 0..5_usize),
         is_renewed in any::<bool>(),
     ) {
-        let (expected, last) = (graph.expected(1)[0], graph.last(0));
-        let (mut world, notes) = run_of(graph, 1, u64::MAX);
-        want(&mut world, Pe::ROOT, last);
+        let (expected, last, pes) = (graph.expected(1)[0], graph.last(0), graph.pes);
+        let (mut world, notes) = run_for_last(graph, 1, u64::MAX);
         world.run(&choices, &[(0, when, keeps)]);
         let before = notes.borrow().begun.clone();
         notes.borrow_mut().delivered.clear();
-        for pe in world.living().collect::<Vec<_>>().into_iter().filter(|_| is_renewed) {
+        for pe in (1..pes).map(Pe::new).filter(|_| is_renewed) {
             act(&mut world, pe, Pool::renew);
         }
         want(&mut world, Pe::new(1), last);
@@ -128,9 +122,8 @@ proptest! {
         (before, steps) in (0..60_usize, 0..60_usize),
     ) {
         let (expected, last, pes) = (graph.expected(1)[0], graph.last(0), graph.pes);
-        let (mut world, notes) = run_of(graph, tokens, u64::MAX);
+        let (mut world, notes) = run_for_last(graph, tokens, u64::MAX);
         notes.borrow_mut().failing = failing.into_iter().map(node).collect();
-        want(&mut world, Pe::ROOT, last);
         (0..before).for_each(|step| _ = world.step(choices[step % choices.len()]));
         let is_well = |node: &NodeId| {
             pools(&world).any(|pool| pool.result(*node).is_some_and(|one| one != FAILED))
@@ -162,8 +155,8 @@ proptest! {
     ) {
         let (expected, last) = (graph.expected(1)[0], graph.last(0));
         let needed = graph.needed().into_iter().filter(|is_needed| *is_needed).count();
-        let (mut world, notes) = run_of(Drawn { may_move, drops_used: true, ..graph }, tokens, u64::MAX);
-        want(&mut world, Pe::ROOT, last);
+        let graph = Drawn { may_move, drops_used: true, ..graph };
+        let (mut world, notes) = run_for_last(graph, tokens, u64::MAX);
         world.run(&choices, &[]);
         prop_assert_eq!(notes.borrow().delivered.get(&last).copied(), Some(expected));
         prop_assert_eq!(notes.borrow().begun.len(), needed);
@@ -182,8 +175,8 @@ proptest! {
         deaths in prop::collection::vec((1..6_u32, 0..60_usize, 0..5_usize), 0..5),
     ) {
         let (expected, last, pes) = (graph.expected(1)[0], graph.last(0), graph.pes);
-        let (mut world, notes) = run_of(Drawn { may_move, drops_used: true, ..graph }, tokens, u64::MAX);
-        want(&mut world, Pe::ROOT, last);
+        let graph = Drawn { may_move, drops_used: true, ..graph };
+        let (mut world, notes) = run_for_last(graph, tokens, u64::MAX);
         world.run(&choices, &deaths);
         prop_assert_eq!(notes.borrow().delivered.get(&last).copied(), Some(expected));
         // What was dropped in vain is not dropped again.

@@ -252,6 +252,14 @@ pub(super) fn run_of(graph: Drawn, tokens: usize, limit: u64) -> (World, Rc<RefC
     (world, notes)
 }
 
+/// The same; the root wants the last node.
+pub(super) fn run_for_last(graph: Drawn, tokens: usize, limit: u64) -> (World, Rc<RefCell<Notes>>) {
+    let last = graph.last(0);
+    let (mut world, notes) = run_of(graph, tokens, limit);
+    want(&mut world, Pe::ROOT, last);
+    (world, notes)
+}
+
 /// Has a PE's pool do something, if the PE lives.
 pub(super) fn act(world: &mut World, pe: Pe, act: impl FnOnce(&mut Pool<Drawn>)) {
     world.act(pe, |site, out| {
