@@ -107,13 +107,13 @@ pub(crate) fn run(mut command: Command) -> Ended {
 }
 
 /// Begins to run a program of the caller; the rest is up to the thread.
-pub(crate) fn begin(mut command: Command, program: Vec<OsString>) -> JoinHandle<Ended> {
+pub(crate) fn begin(mut command: Command, program: &[OsString]) -> JoinHandle<Ended> {
     command.args(program);
     std::thread::spawn(|| run(command))
 }
 
 /// Runs a program of the caller.
-pub(crate) fn run_program(mut command: Command, program: Vec<OsString>) -> Ended {
+pub(crate) fn run_program(mut command: Command, program: &[OsString]) -> Ended {
     command.args(program);
     run(command)
 }

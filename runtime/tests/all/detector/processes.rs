@@ -1,11 +1,11 @@
 //! Detectors in separate processes, which the tests kill and stop.
 //!
-//! This test program starts itself once for each PE, with an environment variable, to run one test
-//! only. A PE prints its address, reads the addresses of the others, and then prints its events,
+//! Each test starts itself as a program, once for each PE. A PE prints its address, reads the addresses of the others, and then prints its events,
 //! each after the time.
 
 use super::PATIENCE;
 use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use ultramarine_runtime::detector::{Detector, DetectorEndpoint, DetectorSettings, FailureEvent};
 use ultramarine_runtime::handshake::JobKey;
 use ultramarine_runtime::wire;
-use ultramarine_testkit::test_name;
+use ultramarine_testkit::itself;
 use ultramarine_topology::{LevelKind, Pe, Place, Topology};
 
 /// Its value is the number of the PE that this process is.
@@ -34,11 +34,9 @@ const SETTINGS: DetectorSettings = DetectorSettings {
 /// The input of a PE: the hosts, the addresses and the key.
 type Bootstrap = (Vec<u32>, Vec<SocketAddr>, JobKey);
 
-/// One PE of the jobs below. Run as a test, it does nothing.
-#[test]
+/// One PE of the jobs below.
 fn pe_process() {
-    let Ok(number) = std::env::var(VARIABLE) else { return };
-    let me = Pe::new(number.parse().unwrap());
+    let me = Pe::new(std::env::var(VARIABLE).unwrap().parse().unwrap());
     let endpoint = DetectorEndpoint::bind("127.0.0.1".parse().unwrap(), None).unwrap();
     println!("{MARK}{}", endpoint.address());
     let mut lines = std::io::stdin().lines().map(Result::unwrap);
@@ -111,7 +109,8 @@ struct Job {
 impl Job {
     /// One PE for each of the hosts that are listed; equal numbers are the same host.
     fn start(hosts: &[u32]) -> Job {
-        let processes: Vec<_> = (0..hosts.len()).map(Process::start).collect();
+        let program = itself(pe_process);
+        let processes: Vec<_> = (0..hosts.len()).map(|pe| Process::start(&program, pe)).collect();
         let job = Job { processes };
         let address = |process: &Process| process.line().parse::<SocketAddr>().unwrap();
         let addresses: Vec<_> = job.processes.iter().map(address).collect();
@@ -180,9 +179,9 @@ impl Job {
 }
 
 impl Process {
-    fn start(number: usize) -> Process {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", &test_name!("pe_process"), "--nocapture"])
+    fn start(program: &[OsString], number: usize) -> Process {
+        let mut child = Command::new(&program[0])
+            .args(&program[1..])
             .env(VARIABLE, number.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
