@@ -163,6 +163,13 @@ impl Job {
         latencies
     }
 
+    /// No PE has reported anything.
+    #[track_caller]
+    fn is_quiet(&self) {
+        let said: Vec<_> = self.processes.iter().map(|process| process.lines.try_recv()).collect();
+        assert!(said.iter().all(Result::is_err), "{said:?}");
+    }
+
     fn goodbye(mut self) {
         for process in &mut self.processes {
             process.tell("goodbye");
@@ -216,10 +223,6 @@ impl Process {
         (Duration::from_nanos(time.parse().unwrap()), event.to_owned())
     }
 
-    fn is_quiet(&self) -> bool {
-        self.lines.try_recv().is_err()
-    }
-
     /// Waits for the end of the process. Returns whether it succeeded.
     fn wait(&mut self) -> bool {
         let start = Instant::now();
@@ -238,6 +241,19 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Each of these processes loses its root and ends; the time from `killed` until it says so.
+fn lose_their_root(processes: &mut [Process], killed: Duration) -> Vec<Duration> {
+    let lose = |process: &mut Process| {
+        let (at, event) = process.event();
+        assert!(event.starts_with("root lost"), "{event}");
+        assert!(process.wait());
+        at.saturating_sub(killed)
+    };
+    let mut latencies: Vec<_> = processes.iter_mut().map(lose).collect();
+    latencies.sort();
+    latencies
 }
 
 fn show(what: &str, latencies: &[Duration]) {
@@ -280,15 +296,7 @@ fn all_notice_that_several_are_killed_at_once() {
 fn all_leave_when_the_root_is_killed() {
     let mut job = Job::start(&[0, 0, 0, 1, 1, 1, 2, 2]);
     let killed = job.signal(0, Signal::KILL);
-    let mut latencies = Vec::new();
-    for process in &mut job.processes[1..] {
-        let (at, event) = process.event();
-        assert!(event.starts_with("root lost"), "{event}");
-        latencies.push(at.saturating_sub(killed));
-        assert!(process.wait());
-    }
-    latencies.sort();
-    show("root of eight killed", &latencies);
+    show("root of eight killed", &lose_their_root(&mut job.processes[1..], killed));
 }
 
 #[test]
@@ -300,9 +308,7 @@ fn one_that_is_stopped_for_a_while_is_not_dead() {
         std::thread::sleep(SETTINGS.dead_after * 2);
         job.signal(stopped, Signal::CONT);
         std::thread::sleep(SETTINGS.dead_after);
-        for (number, process) in job.processes.iter().enumerate() {
-            assert!(process.is_quiet(), "PE {number} while {stopped} was stopped");
-        }
+        job.is_quiet();
     }
     job.goodbye();
 }
@@ -330,21 +336,15 @@ fn stopped_together_they_do_not_blame_each_other() {
         job.signal(pe, Signal::CONT);
     }
     std::thread::sleep(SETTINGS.dead_after * 2);
-    for (number, process) in job.processes.iter().enumerate() {
-        assert!(process.is_quiet(), "PE {number}");
-    }
+    job.is_quiet();
     job.goodbye();
 }
 
 #[test]
 fn a_stopped_root_is_lost() {
     let mut job = Job::start(&[0, 0, 1, 1]);
-    job.signal(0, Signal::STOP);
-    for process in &mut job.processes[1..] {
-        let (_, event) = process.event();
-        assert!(event.starts_with("root lost"), "{event}");
-        assert!(process.wait());
-    }
+    let stopped = job.signal(0, Signal::STOP);
+    lose_their_root(&mut job.processes[1..], stopped);
     // It is alone when it comes back.
     let continued = job.signal(0, Signal::CONT);
     job.expect_dead(continued, [0], &[1, 2, 3]);

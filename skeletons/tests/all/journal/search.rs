@@ -2,7 +2,7 @@
 //! of another.
 
 use super::{ended, journal, keep_only, records};
-use crate::common::{here, job};
+use crate::common::{NoSolution, here, job};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use ultramarine::prelude::*;
@@ -203,28 +203,6 @@ impl Bounded for Letters {
 
     fn bound(&self, word: &Word) -> u64 {
         if word.len() == self.0.length { self.value(word).unwrap_or(0) } else { BEST }
-    }
-}
-
-/// Words without values.
-#[derive(Clone, Serialize, Deserialize)]
-struct NoSolution(Words);
-
-impl Tree for NoSolution {
-    type Node = Word;
-
-    fn children(&self, word: Word) -> impl Iterator<Item = Word> + Send {
-        self.0.children(word)
-    }
-}
-
-impl Bounded for NoSolution {
-    fn value(&self, _: &Word) -> Option<u64> {
-        None
-    }
-
-    fn bound(&self, _: &Word) -> u64 {
-        0
     }
 }
 
