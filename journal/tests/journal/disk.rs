@@ -1,7 +1,7 @@
 //! Disks and files that take no more, for real: a small file system, and `ulimit -f`.
 
 use crate::killed::FILE;
-use crate::{listener, open, result_of};
+use crate::{listener, open, result_of, scratch};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -141,8 +141,7 @@ fn a_file_that_another_program_spoils_is_said_once() {
 
 /// Whether results come or not, and while the journal is open or at its end.
 fn spoilt_journal(what: &str, spoil: Spoil, is_seen_at_the_end: bool, comes_more: bool) {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().join("a.journal");
+    let (folder, path) = scratch();
     let (told, call) = listener();
     let (journal, _) = open(&path, call).expect("it can be written");
     (0..9).for_each(|item| journal.append(item..item + 1, &result_of(item)));

@@ -57,6 +57,13 @@ impl Cluster {
         command
     }
 
+    /// Runs these words on a host, or on `login`.
+    pub(crate) fn run_on(&self, host: &str, words: &[&str]) -> Ended {
+        let mut command = self.on(host);
+        command.args(words);
+        run(command)
+    }
+
     /// `srun`, for this many processes on each host.
     pub(crate) fn srun(&self, per_host: u32) -> Command {
         let mut command = self.on("login");

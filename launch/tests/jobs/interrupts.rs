@@ -168,7 +168,7 @@ impl Running {
     }
 
     /// It ends well.
-    fn is_well(self) {
+    fn ends_well(self) {
         let (status, output) = self.end();
         assert!(status.success() && output.contains("all is well"), "{status}: {output}");
     }
@@ -226,7 +226,7 @@ fn an_interrupt_of_guard_and_process_is_one() {
     kill_process_group(group, Signal::INT).expect("it runs");
     assert_eq!(job.says("heard"), format!("{:?}", EndRequest::Interrupt));
     job.go_on();
-    job.is_well();
+    job.ends_well();
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn the_second_interrupt_ends_the_job() {
 fn an_interrupt_of_the_first_guard_alone_is_a_death() {
     let Some(mut job) = Running::launched(outlive_the_root) else { return };
     kill_process(job.guard(), Signal::INT).expect("it runs");
-    job.is_well();
+    job.ends_well();
 }
 
 #[test]
@@ -283,5 +283,5 @@ fn a_single_process_that_listens_is_interrupted_as_a_job_is() {
     // The first interrupt is no second one.
     job.interrupt();
     job.go_on();
-    job.is_well();
+    job.ends_well();
 }

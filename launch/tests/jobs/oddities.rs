@@ -100,7 +100,7 @@ fn a_forked_child_is_no_second_pe() {
                 assert_eq!(cx.spawn_at(pe, wait, ()).await?, 1);
             }
             Ok(())
-        })
+        });
     };
     let Some(ended) = launched(program) else { return };
     ended.is_well();
@@ -120,7 +120,7 @@ fn a_process_that_becomes_another_program_is_killed() {
             let lost = cx.spawn_at(Pe::new(1), exec, ()).await;
             assert!(matches!(lost, Err(TaskError::Lost { .. })), "{lost:?}");
             Ok(())
-        })
+        });
     };
     let Some(ended) = launched(program) else { return };
     ended.is_well();
@@ -150,7 +150,7 @@ fn what_a_process_has_started_ends_with_it() {
             };
             eventually("they end", || !marked(MARK, &mark).iter().any(is_sleep));
             Ok(())
-        })
+        });
     };
     let Some(ended) = launched(program) else { return };
     ended.is_well();

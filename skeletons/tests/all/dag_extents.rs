@@ -1,5 +1,6 @@
 //! Graphs that are not built as a whole, or not computed as a whole: in blocks, without end, with
 //! a journal.
+#![expect(clippy::trivially_copy_pass_by_ref, reason = "builders take their arguments so")]
 
 use crate::common::{here, job, no_run_is_left, on_all_hierarchies};
 use futures_util::FutureExt;
@@ -10,7 +11,6 @@ use ultramarine::skeletons::dag::{
 use ultramarine_testkit::racks;
 
 /// Rows of numbers, each from three of the row before; a block has some rows. Returns the last row.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "builders take their arguments so")]
 fn rows(g: &mut Builder, &(width, rows): &(u32, u32)) -> Vec<Node<u64>> {
     let row_of = |g: &Builder, row: u32| -> Vec<Node<u64>> {
         (0..width).map(|n| g.node_of(g.block() - 1, row * width + n)).collect()
@@ -31,7 +31,6 @@ fn rows(g: &mut Builder, &(width, rows): &(u32, u32)) -> Vec<Node<u64>> {
 }
 
 /// The same in one block.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "builders take their arguments so")]
 fn whole(g: &mut Builder, &(width, all): &(u32, u32)) -> Vec<Node<u64>> {
     rows(g, &(width, all))
 }
@@ -146,7 +145,6 @@ fn a_builder_that_panics_ends_the_run_and_not_the_job() {
 }
 
 /// The sum of the numbers of all blocks so far, and what the block before has returned.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "builders take their arguments so")]
 fn sums(g: &mut Builder, (): &()) -> Node<u64> {
     let block = g.block();
     let own = g.source(|n| *n, u64::from(block));

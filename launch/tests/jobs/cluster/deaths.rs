@@ -2,7 +2,7 @@
 
 use super::programs::{is_marked, mark, share_between_racks};
 use super::{FOLDER, Folder};
-use crate::common::cluster::{Cluster, run, run_program};
+use crate::common::cluster::{Cluster, run_program};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -40,9 +40,7 @@ fn the_roots_process_dies() {
     let folder = Folder::new();
     let job = folder.begin(cluster.srun(2), &program);
     let process = std::fs::read_to_string(folder.join("root")).expect("the root writes it");
-    let mut kill = cluster.on("r1n1");
-    kill.args(["kill", "-KILL", &process]);
-    run(kill).succeeded();
+    cluster.run_on("r1n1", &["kill", "-KILL", &process]).succeeded();
     let ended = job.join().expect("it is awaited");
     ended.is_well();
     assert!(ended.out.contains("all is well in attempt 2 on PE 1"), "{}", ended.out);

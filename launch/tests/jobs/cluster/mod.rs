@@ -157,10 +157,8 @@ fn strangers_on_the_network_have_no_effect() {
 
 /// Runs these words on the login host; in them, `ultramarine` is the command's file.
 fn on_login(cluster: &Cluster, words: &str) -> Ended {
-    let mut command = cluster.on("login");
     let file = |word| if word == "ultramarine" { the_command() } else { word };
-    command.args(words.split_whitespace().map(file));
-    run(command)
+    cluster.run_on("login", &words.split_whitespace().map(file).collect::<Vec<_>>())
 }
 
 #[test]
@@ -214,9 +212,8 @@ fn hosts_call_each_other_over_the_network_that_was_chosen() {
         return println!("skipped: Open MPI takes a host's second address for an intruder's");
     }
     for (host, address) in [("r1n1", "1.1"), ("r1n2", "1.2"), ("r2n1", "2.1"), ("r2n2", "2.2")] {
-        let mut add = cluster.on(host);
-        add.args(["ip", "address", "add", &format!("10.88.{address}/16"), "dev", "eth0"]);
-        run(add).succeeded();
+        let address = format!("10.88.{address}/16");
+        cluster.run_on(host, &["ip", "address", "add", &address, "dev", "eth0"]).succeeded();
     }
     let probe = beside_the_tests("ultramarine-probe");
     let start = |choice: &str, words: &[&str]| {
@@ -259,9 +256,7 @@ fn a_job_ends_in_order_when_slurm_asks_it_to() {
     for ask in ["scancel --signal=TERM 1", "kill -INT $(pgrep -x srun)"] {
         let folder = Folder::new();
         let job = folder.begin(cluster.srun(2), &program);
-        let mut asks = cluster.on("login");
-        asks.args(["sh", "-c", ask]);
-        run(asks).succeeded();
+        cluster.run_on("login", &["sh", "-c", ask]).succeeded();
         let ended = job.join().expect("it is awaited");
         ended.is_well();
         assert!(!ended.err.contains("goes on without"), "{ask}: {}", ended.err);
@@ -275,11 +270,7 @@ fn a_command_dies_with_its_caller() {
     // No other process sleeps for this time.
     let (words, pattern) = (["sleep", "98765"], "[s]leep 98765");
     let mut caller = sleep.args(words).spawn().expect("the script is there");
-    let is_there = || {
-        let mut look = cluster.on("r2n2");
-        look.args(["pgrep", "-f", pattern]);
-        run(look).is_success
-    };
+    let is_there = || cluster.run_on("r2n2", &["pgrep", "-f", pattern]).is_success;
     eventually("the command has begun", is_there);
     caller.kill().expect("it is ours");
     caller.wait().expect("it is ours");

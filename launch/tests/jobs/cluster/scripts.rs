@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use ultramarine_journal::inspect;
-use ultramarine_testkit::{Ended, eventually};
+use ultramarine_testkit::eventually;
 
 /// A folder with the programs of this build, where the scripts look for them. `None`: the examples
 /// are not built.
@@ -52,13 +52,6 @@ fn submit(cluster: &Cluster, folder: &Folder, name: &str, flags: &[&str]) -> Str
     ended.out.trim().to_owned()
 }
 
-/// Runs a command of Slurm.
-fn slurm(cluster: &Cluster, words: &[&str]) -> Ended {
-    let mut command = cluster.on("login");
-    command.args(words);
-    run(command)
-}
-
 /// Waits until a submitted script has ended well. Returns its output.
 fn output(folder: &Folder, name: &str) -> String {
     let read = || std::fs::read_to_string(folder.join(name)).unwrap_or_default();
@@ -102,7 +95,7 @@ fn a_script_that_is_asked_to_end_prints_what_it_has() {
     let Some(cluster) = Cluster::up() else { return };
     let Some(folder) = with_programs() else { return };
     let job = submit(&cluster, &folder, "walltime", &[]);
-    let slurm = |words: &[&str]| slurm(&cluster, words).out;
+    let slurm = |words: &[&str]| cluster.run_on("login", words).out;
     let step = format!("{job}.0");
     eventually("the processes run", || slurm(&["squeue", "--steps", "--noheader"]).contains(&step));
     // In the first moments there may be no process yet to hear it.
@@ -130,7 +123,7 @@ fn a_job_goes_on_in_its_next_allocation() {
     let Some(folder) = with_programs() else { return };
     let text = script("requeue").replace("--upto 20000", "--upto 12000 --tasks 1000");
     std::fs::write(folder.join("script"), text).expect("the folder is ours");
-    let slurm = |words: &[&str]| slurm(&cluster, words);
+    let slurm = |words: &[&str]| cluster.run_on("login", words);
     let own = folder.0.path().to_str().expect("it is a plain path");
     let batch = slurm(&["sh", "-c", "cd $0; sbatch --parsable --output=out script", own]);
     let job = batch.out.trim();

@@ -1,11 +1,11 @@
 //! Divide and conquer with journals: which parts are solved again.
 
-use super::{ended, journal, keep_only, records};
+use super::{ended, journal, keep_only, records, refused};
 use crate::common::{job, job_with_workers, on_all_hierarchies, solved, words};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 use ultramarine::prelude::*;
-use ultramarine_testkit::racks;
+use ultramarine_testkit::{eventually, racks};
 
 fn far(_: &(String, usize)) -> Distance {
     Distance::ONE
@@ -53,17 +53,15 @@ fn the_journal_of_another_problem_is_refused() {
         };
         let found = division("", 6, 8).await?;
         let before = std::fs::read(&path)?;
-        for (refused, told) in [
+        for (ended, told) in [
             (division("", 7, 8).await, "its input differs"),
             (division("a", 6, 8).await, "its input differs"),
             (division("", 6, 1).await, "items, and not 1"),
         ] {
-            let text = refused.expect_err(told).to_string();
-            assert!(text.contains(told), "{text}");
+            refused(ended, told);
         }
         let other = divide_and_conquer(far, words::<1>(), (String::new(), 6)).journal(&path);
-        let text = other.records(8).run(&cx).await.expect_err("another function").to_string();
-        assert!(text.contains("its function is"), "{text}");
+        refused(other.records(8).run(&cx).await, "its function is");
         assert_eq!(std::fs::read(&path)?, before);
         solved(2);
         assert_eq!((division("", 6, 8).await?, solved(2)), (found, 0));
@@ -109,7 +107,7 @@ fn what_has_ended_when_a_failure_is_heard_of_is_kept() {
             |(height, _): &(u32, u32)| *height == 0,
             |(_, leaf)| {
                 if leaf == 7 && !HAS_FAILED.load(SeqCst) {
-                    wait_until(|| SOLVED.load(SeqCst) == 6);
+                    eventually("six are solved", || SOLVED.load(SeqCst) == 6);
                     HAS_FAILED.store(true, SeqCst);
                     panic!("the last leaf fails");
                 }
@@ -122,7 +120,7 @@ fn what_has_ended_when_a_failure_is_heard_of_is_kept() {
         // when six have been solved and the last one has failed.
         let radius = |&(height, leaf): &(u32, u32)| {
             if (height, leaf) == (0, 0) {
-                wait_until(|| HAS_FAILED.load(SeqCst));
+                eventually("it has failed", || HAS_FAILED.load(SeqCst));
                 std::thread::sleep(Duration::from_millis(50));
             }
             Distance::ZERO
@@ -136,11 +134,4 @@ fn what_has_ended_when_a_failure_is_heard_of_is_kept() {
         assert!(SOLVED.load(SeqCst) - before <= 2, "the first leaf and the last one");
         Ok(())
     });
-}
-
-/// Keeps the thread until something has happened in another one.
-fn wait_until(happened: impl Fn() -> bool) {
-    while !happened() {
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
