@@ -12,7 +12,7 @@ use ultramarine_testkit::PATIENCE;
 /// How a report goes on after the task's name.
 const REPORT: &str = "has blocked its thread for";
 
-/// The lines with this text that a job of one PE prints on standard error. At the first it is heard.
+/// The lines with this text that a job of one PE prints on standard error. The first one is heard.
 fn lines_with<T>(text: &str, main: impl FnOnce(Context) -> T) -> Vec<String>
 where
     T: Future<Output = Result<()>> + Send + 'static,

@@ -17,8 +17,8 @@ use ultramarine_testkit::{Ended, alone, eventually, itself, marked};
 /// The variable by which a test knows all that its job starts.
 const MARK: &str = "ODDITIES_MARK";
 
-/// How a program ends under the launcher, and the mark of what it has started. `None` where there is
-/// no launcher.
+/// How a program ends under the launcher, and the mark of what it has started. `None` where there
+/// is no launcher.
 fn launched_with_mark(program: impl FnOnce()) -> Option<(Ended, String)> {
     static MARKS: AtomicU32 = AtomicU32::new(0);
     let mark = format!("{}-{}", std::process::id(), MARKS.fetch_add(1, Relaxed));

@@ -1,7 +1,6 @@
 //! The lines that say how far the work is, where there is no terminal.
 
 use crate::common::{alone, pes};
-use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine::{LaneKind, with_progress};
 
@@ -49,6 +48,7 @@ fn a_line_says_how_many_tasks_have_ended_if_no_total_is_known() {
 fn the_display_ends_with_the_last_task_although_a_process_dies() {
     use crate::common::job::{die, run};
     use crate::common::launcher::launched;
+    use std::time::Duration;
     let main = async |cx: Context| {
         let supervised = cx.supervised();
         // Tasks before that count for nothing, also if the process dies that has spawned them.

@@ -1,7 +1,7 @@
 //! Detectors in separate processes, which the tests kill and stop.
 //!
-//! Each test starts itself as a program, once for each PE. A PE prints its address, reads the addresses of the others, and then prints its events,
-//! each after the time.
+//! Each test starts itself as a program, once for each PE. A PE prints its address, reads the
+//! addresses of the others, and then prints its events, each after the time.
 
 use super::PATIENCE;
 use rustix::process::{Pid, Signal, kill_process};
