@@ -1,6 +1,6 @@
 //! Who is woken by what has ended, if one task has begun to wait for it and another goes on.
 
-use super::alone;
+use super::{alone, until};
 use std::future::Future as _;
 use std::pin::pin;
 use std::sync::Arc;
@@ -31,9 +31,7 @@ fn the_result_of_a_task_wakes_the_one_that_asked_last() {
     static IS_OPEN: AtomicBool = AtomicBool::new(false);
     alone(2, async |cx: Context| {
         let wait = async |cx: Context, ()| {
-            while !IS_OPEN.load(SeqCst) {
-                cx.sleep(Duration::from_millis(1)).await;
-            }
+            until(&cx, || IS_OPEN.load(SeqCst)).await;
         };
         let future = cx.spawn(Distance::ZERO, wait, ());
         moves(future, |_| IS_OPEN.store(true, SeqCst));
