@@ -15,17 +15,8 @@ const PROGRAM: &str = "sum_euler";
 /// Quick to build. Only the program itself is as fast as in a release.
 const PROFILE: &str = "demo";
 /// The sum of Euler's totient over 1..=12000, compared with the time of one thread in the same run.
-const ARGUMENTS: [&str; 9] = [
-    "--upto",
-    "12000",
-    "--tasks",
-    "400",
-    "--skeleton",
-    "par-map",
-    "--progress",
-    "--show-topology",
-    "--efficiency",
-];
+const ARGUMENTS: &str = "--upto 12000 --tasks 400 --skeleton par-map --progress --show-topology \
+                         --efficiency";
 
 /// The command that starts jobs, built beside the program, with the probe that its other parts
 /// need, such as `doctor`.
@@ -46,11 +37,8 @@ pub(crate) fn run() -> Result<ExitCode> {
     let plugins = if is_allocation { plugins_of_slurm() } else { String::new() };
     let mpi = chosen(mpis, &plugins).ok_or_else(|| Failure("no MPI found".into()))?;
 
-    let mut build = process::cargo();
-    build.args(["build", "--profile", PROFILE]).args(BUILT);
-    mpi.apply_to(&mut build);
     println!("Building {PROGRAM} for speed, and what is below it in little time …");
-    process::run(&mut build)?;
+    mpi.build(&[&["--profile", PROFILE], &BUILT[..]].concat())?;
 
     let programs = mpi.target_dir().join(PROFILE);
     let mut launch = Command::new(programs.join(LAUNCH));
@@ -58,7 +46,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     if !is_allocation {
         launch.args(["-n", PROCESSES]);
     }
-    launch.arg(programs.join(PROGRAM)).args(ARGUMENTS);
+    launch.arg(programs.join(PROGRAM)).args(ARGUMENTS.split(' '));
     mpi.apply_to(&mut launch);
     // In an allocation it takes srun, if that can connect the processes.
     launch.env("MPIEXEC", &mpi.mpiexec);
