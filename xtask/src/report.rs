@@ -142,7 +142,7 @@ fn listen(
 impl Heard {
     /// Copies a line, and picks out the time of a test or a closing line.
     fn pass_on(&mut self, line: &[u8], to: &mut impl Write) {
-        // That no process reads our output any more must not stop the step: its result still counts.
+        // That no process reads our output any more must not stop the step: its result counts.
         let _ = to.write_all(line).and_then(|()| to.flush());
         let plain = without_colours(&String::from_utf8_lossy(line));
         let plain = plain.trim();

@@ -1,7 +1,7 @@
 //! Tables of text: columns of one width, and rows that are found again by what they are about.
 
-/// The lines in columns, below these headings, which have `|` between them: the first columns to the
-/// left, the others to the right.
+/// The lines in columns, below these headings, which have `|` between them: the first columns to
+/// the left, the others to the right.
 pub(crate) fn aligned(headings: &str, lines: Vec<Vec<String>>, text_columns: usize) -> String {
     let headings: Vec<_> = headings.split('|').map(str::to_owned).collect();
     let columns = 0..headings.len();

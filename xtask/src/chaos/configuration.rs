@@ -194,7 +194,9 @@ mod tests {
             let file =
                 if file.exists() { file } else { folder.join(program.name).with_extension("rs") };
             let source = std::fs::read_to_string(file).expect("each program has a file");
-            let takes_it = ["JournalFlags", "MapFlags"].iter().any(|flags| source.contains(flags));
+            let takes_it = ["JournalFlags", "MapFlags", "DivideFlags", "SearchFlags"]
+                .iter()
+                .any(|flags| source.contains(flags));
             assert_eq!(program.has_journal(), takes_it, "{}", program.name);
         }
     }

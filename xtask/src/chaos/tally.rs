@@ -1,5 +1,5 @@
-//! The tables at the end: how the jobs of each class ended, by launcher; and what became of those in
-//! which PEs were killed, with a line for each configuration (HdpH-RS §6.5, table 6.5).
+//! The tables at the end: how the jobs of each class ended, by launcher; and what became of those
+//! in which PEs were killed, with a line for each configuration (HdpH-RS §6.5, table 6.5).
 
 use std::time::Duration;
 
@@ -164,7 +164,8 @@ impl Tables {
             std::array::from_fn(sum);
         format!(
             "{jobs} jobs, {disturbed} of them disturbed: {right} right results, {ended} ended, \
-             {wrong} wrong, {hung} hung, {left} left behind, {innocents} innocents lost, {slow} slow"
+             {wrong} wrong, {hung} hung, {left} left behind, {innocents} innocents lost, \
+             {slow} slow"
         )
     }
 }
