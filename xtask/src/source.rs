@@ -76,18 +76,9 @@ fn collect(folder: &Path, prefix: &str, found: &mut Vec<String>) -> io::Result<(
     Ok(())
 }
 
-/// The text with comments, strings and character literals blanked; line breaks stay where they are.
-pub(crate) fn code_of(text: &str) -> String {
-    code_and_comments(text).0
-}
-
-/// The text with all but the comments blanked; line breaks stay where they are.
-pub(crate) fn comments_of(text: &str) -> String {
-    code_and_comments(text).1
-}
-
-/// A text that is not Rust is code.
-fn code_and_comments(text: &str) -> (String, String) {
+/// The text with comments, strings and character literals blanked, and the text with all but the
+/// comments blanked; line breaks stay where they are. A text that is not Rust is code.
+pub(crate) fn code_and_comments(text: &str) -> (String, String) {
     let Ok(tokens) = text.parse() else { return (text.to_owned(), blank(text)) };
     let (mut code, mut comments, mut end) = (String::new(), String::new(), 0);
     for (place, is_code) in places(text, tokens) {
@@ -135,7 +126,8 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, words: &str) {
-        assert_eq!(code_of(text).split_whitespace().collect::<Vec<_>>().join(" "), words);
+        let code = code_and_comments(text).0;
+        assert_eq!(code.split_whitespace().collect::<Vec<_>>().join(" "), words);
     }
 
     #[test]
@@ -149,7 +141,7 @@ mod tests {
 
     #[test]
     fn comments_stand_alone() {
-        let comments = comments_of("a // b\n\"// c\" /* d\n*/ '/' / /// e");
+        let (_, comments) = code_and_comments("a // b\n\"// c\" /* d\n*/ '/' / /// e");
         let lines: Vec<_> = comments.lines().map(str::trim).collect();
         assert_eq!(lines, ["// b", "/* d", "*/       /// e"]);
     }
@@ -165,7 +157,8 @@ mod tests {
     #[test]
     fn lines_keep_their_numbers() {
         let text = "a\n\"b\nc\"\n/*\n*/ d";
-        assert_eq!(code_of(text).lines().count(), text.lines().count());
-        assert_eq!(code_of(text).lines().nth(4).unwrap().trim(), "d");
+        let code = code_and_comments(text).0;
+        assert_eq!(code.lines().count(), text.lines().count());
+        assert_eq!(code.lines().nth(4).unwrap().trim(), "d");
     }
 }

@@ -13,7 +13,7 @@ mod lines;
 mod variables;
 
 use crate::process::{self, Failure, Result};
-use crate::source::{self, Source, code_of};
+use crate::source::{self, Source, code_and_comments};
 
 /// Longest file, in lines. The aim is 400; past this a file surely holds a second concept.
 const FILE_LINES_MAX: usize = 450;
@@ -77,12 +77,12 @@ fn check(tree: &[Source], paths: &[String]) -> Vec<String> {
     let mut namers = ONE_FILE_CRATES.map(|name| (name, Vec::new()));
     for file in tree {
         if file.is_markdown() {
-            breaches.extend(stale(file, &citations::stale_in_markdown(&file.text, paths)));
+            breaches.extend(stale(file, &file.text, paths));
         } else if file.is_rust() {
-            let code = code_of(&file.text);
+            let (code, comments) = code_and_comments(&file.text);
             breaches.extend(check_file(file, &code));
             breaches.extend(floors::breaches(&file.path, &code));
-            breaches.extend(stale(file, &citations::stale_in_comments(&file.text, paths)));
+            breaches.extend(stale(file, &comments, paths));
             for (name, files) in &mut namers {
                 if names_crate(&code, name).is_some() {
                     files.push(file.path.as_str());
@@ -96,11 +96,12 @@ fn check(tree: &[Source], paths: &[String]) -> Vec<String> {
     breaches
 }
 
-fn stale(file: &Source, names: &[(usize, String)]) -> Vec<String> {
+/// The files that the prose of this one names and that do not exist.
+fn stale(file: &Source, prose: &str, paths: &[String]) -> Vec<String> {
     let breach = |(line, name): &(usize, String)| {
         format!("{}:{line}: names `{name}`, and no path of the repository ends so", file.path)
     };
-    names.iter().map(breach).collect()
+    citations::stale(prose, paths).iter().map(breach).collect()
 }
 
 fn check_file(file: &Source, code: &str) -> Vec<String> {
@@ -286,5 +287,6 @@ mod tests {
         );
         wrong("a.md", "See `b.rs`.", "a.md:1: names `b.rs`, and no path");
         fine("a.md", "See `a.md`.");
+        fine("a.rs", "let file = \"b.rs\";");
     }
 }
