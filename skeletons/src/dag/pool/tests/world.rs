@@ -104,16 +104,6 @@ pub(super) fn weighed(result: u64) -> Weighed<u64> {
     Weighed { result, bytes: 1.0, cost_ns: (result % 2 * 1_000_000) as f32 }
 }
 
-/// A message as a pool receives it.
-pub(super) fn arrived(message: &PoolMessage<u64>) -> PoolMessage<Weighed<u64>> {
-    match *message {
-        PoolMessage::Request(node) => PoolMessage::Request(node),
-        PoolMessage::Result(node, result) => PoolMessage::Result(node, weighed(result)),
-        PoolMessage::Push(node, pushes_left) => PoolMessage::Push(node, pushes_left),
-        PoolMessage::Load(load) => PoolMessage::Load(load),
-    }
-}
-
 impl Drawn {
     /// The last node of a block.
     pub(super) fn last(&self, block: u32) -> NodeId {
@@ -369,7 +359,7 @@ impl World {
             // As in a part: what has failed before is tried again.
             Event::Arrive { message: PoolMessage::Result(_, FAILED), opening, .. }
                 if opening < known => {}
-            Event::Arrive { from, message, .. } => pool.receive(from, arrived(&message)),
+            Event::Arrive { from, message, .. } => pool.receive(from, message.map(weighed)),
             Event::Died(pe) => pool.died(pe),
             Event::Advance(first) => pool.advance(Pe::ROOT, first),
             Event::Computed(node, opening) => {
