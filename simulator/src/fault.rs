@@ -47,3 +47,13 @@ pub enum InjectedFault {
     /// nanoseconds.
     Overload(u64),
 }
+
+impl InjectedFault {
+    /// The PE that dies, if one does and no other.
+    pub fn victim(&self) -> Option<Pe> {
+        match self {
+            InjectedFault::Death(pe) | InjectedFault::SilentDeath(pe) => Some(*pe),
+            _ => None,
+        }
+    }
+}

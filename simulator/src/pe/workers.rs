@@ -3,7 +3,9 @@
 use super::effects::{WorkerCounts, WorkerEffect};
 use super::futures::{FutureSlot, LocalTask, SimulatedFuture};
 use super::shelf::{QueuedTask, SharedShelf};
-use crate::workload::{Activity, GAVE_UP, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
+use crate::workload::{
+    Activity, GAVE_UP, SpawnMode, SpawnPlace, Step, TaskContext, Wishes, Workload,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
 use ultramarine_runtime::array::Array;
@@ -61,6 +63,8 @@ pub(crate) struct PeSpeed {
 /// The workers of a PE, and the tasks that they have started.
 pub(crate) struct Workers {
     me: Pe,
+    /// The root, as far as this PE knows.
+    pub(crate) root: Pe,
     topology: Arc<Topology>,
     workload: Arc<dyn Workload>,
     pub(crate) radii: Radii,
@@ -80,6 +84,10 @@ pub(crate) struct Workers {
     /// What starting tasks has cost since one last computed, in nanoseconds.
     debt_ns: u64,
     pub(crate) is_ending: bool,
+    /// Deaths of which the program has not heard.
+    pub(crate) deaths: Vec<Pe>,
+    /// With what a message has woken the main task.
+    heard: Option<u64>,
     /// Whether others are asked before a value of the main task counts.
     pub(crate) asks_end: bool,
     /// The value of the main task, while they are asked.
@@ -88,8 +96,9 @@ pub(crate) struct Workers {
     pub(crate) counts: WorkerCounts,
 }
 
-/// The main task's number.
+/// The main task's number, and that of the parent of tasks that no task awaits.
 const MAIN: u64 = 0;
+const NO_TASK: u64 = u64::MAX;
 
 impl Workers {
     pub(crate) fn new(
@@ -102,6 +111,7 @@ impl Workers {
         Arc::new_cyclic(|own| {
             Mutex::new(Workers {
                 me,
+                root: Pe::ROOT,
                 topology: topology.clone(),
                 workload,
                 radii: Radii::of(topology),
@@ -117,6 +127,8 @@ impl Workers {
                 last_running: MAIN,
                 debt_ns: 0,
                 is_ending: false,
+                deaths: Vec::new(),
+                heard: None,
                 asks_end: false,
                 value: None,
                 effects: Vec::new(),
@@ -178,6 +190,9 @@ impl Workers {
     /// Gives work to workers that have none. Returns whether one has taken something.
     pub(crate) fn dispatch(&mut self, is_dead: impl Fn(Pe) -> bool) -> bool {
         let mut has_taken = false;
+        for dead in std::mem::take(&mut self.deaths) {
+            self.act(|workload, cx| workload.died(cx, dead));
+        }
         while self.has_free() && !self.is_ending {
             let work = self.ready.pop_front();
             let work = work.or_else(|| self.pool.select_local().map(WorkerItem::Start));
@@ -225,24 +240,17 @@ impl Workers {
 
     /// Lets a task go on until it computes, waits or ends.
     pub(crate) fn go_on(&mut self, number: u64) {
+        let topology = self.topology.clone();
         loop {
-            let is_work_wanted = self.pool.is_empty();
+            let mut cx = self.context(&topology);
             let Some(running) = self.running.get_mut(&number) else { return };
-            let mut cx = TaskContext {
-                pe: self.me,
-                topology: &self.topology,
-                values: &running.values,
-                is_work_wanted,
-                spawned: Vec::new(),
-            };
+            cx.values = &running.values;
             let step = running.activity.step(&mut cx);
-            let spawned = cx.spawned;
+            let wishes = cx.wishes;
             let first = running.values.len();
-            running.pending += spawned.len();
-            running.values.resize(first + spawned.len(), None);
-            for ((body, mode), child) in spawned.into_iter().zip(first as u32..) {
-                self.spawn(LocalTask { slot: FutureSlot { parent: number, child }, body, mode });
-            }
+            running.pending += wishes.spawned.len();
+            running.values.resize(first + wishes.spawned.len(), None);
+            self.grant(wishes, FutureSlot { parent: number, child: first as u32 });
             match step {
                 Step::Compute(ns) => {
                     self.counts.computed_ns += ns;
@@ -256,6 +264,8 @@ impl Workers {
                 Step::Mark => self.effects.push(WorkerEffect::Mark),
                 Step::Await if self.wait(number) => return self.release(number),
                 Step::Await => {}
+                Step::Listen if self.listen() => return self.release(number),
+                Step::Listen => {}
                 Step::End(value, array) => {
                     self.release(number);
                     return self.finish(number, value, array);
@@ -263,6 +273,62 @@ impl Workers {
                 Step::Die => return self.effects.push(WorkerEffect::Die),
             }
         }
+    }
+
+    fn context<'a>(&self, topology: &'a Topology) -> TaskContext<'a> {
+        TaskContext {
+            pe: self.me,
+            root: self.root,
+            topology,
+            values: &[],
+            is_work_wanted: self.pool.is_empty(),
+            heard: self.heard,
+            wishes: Wishes::default(),
+        }
+    }
+
+    /// Does what a task or a message wishes. The first task that it spawns has this future.
+    fn grant(&mut self, wishes: Wishes, first: FutureSlot) {
+        for ((body, mode), child) in wishes.spawned.into_iter().zip(first.child..) {
+            self.spawn(LocalTask { slot: FutureSlot { child, ..first }, body, mode });
+        }
+        for (pes, body) in wishes.told {
+            self.outbox.push(Outgoing::Tell(pes, body));
+        }
+        self.effects.extend(wishes.noted.into_iter().map(WorkerEffect::Note));
+        self.heard = wishes.wakes_main.or(self.heard);
+        if wishes.wakes_main.is_some()
+            && let Some(main) = self.running.get_mut(&MAIN)
+            && std::mem::take(&mut main.is_waiting)
+        {
+            self.resume(MAIN);
+        }
+    }
+
+    /// The program does something that is no task.
+    fn act(&mut self, act: impl FnOnce(&dyn Workload, &mut TaskContext<'_>)) {
+        let topology = self.topology.clone();
+        let mut cx = self.context(&topology);
+        act(&*self.workload, &mut cx);
+        self.grant(cx.wishes, FutureSlot { parent: NO_TASK, child: 0 });
+    }
+
+    /// A message of the program arrives.
+    pub(crate) fn deliver(&mut self, body: &Bytes) {
+        let mut is_known = true;
+        self.act(|workload, cx| is_known = workload.receive(cx, body));
+        if !is_known {
+            self.fault("a message arrives damaged".to_owned());
+        }
+    }
+
+    /// Lets the main task wait for a message. Returns whether none has come.
+    fn listen(&mut self) -> bool {
+        let main = self.running.get_mut(&MAIN).filter(|_| self.heard.is_none());
+        main.is_some_and(|main| {
+            main.is_waiting = true;
+            true
+        })
     }
 
     fn compute(&mut self, number: u64, ns: u64) {
