@@ -3,7 +3,7 @@
 use ultramarine_topology::Pe;
 
 /// What goes wrong, at some moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub enum InjectedFault {
     /// A PE dies.
     Death(Pe),

@@ -54,4 +54,4 @@ pub use timed_fault::{TimedFault, TimedFaultError};
 
 use figures::RunFigures;
 use output::Experiment;
-use setup::{Setup, doublings, given_or};
+use setup::{Setup, Sweep, doublings, given_or};

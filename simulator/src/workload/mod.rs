@@ -58,14 +58,19 @@ impl Activity for VecDeque<Step> {
     }
 }
 
-/// A task that spawns these at once, and ends with the value that `end` makes of all of theirs.
+/// A task that computes, spawns others, and ends with the value that `end` makes of all of theirs.
 pub(crate) struct Batch<F> {
+    /// How long it computes, in nanoseconds, if it does.
+    pub(crate) compute_ns: Option<u64>,
     pub(crate) tasks: Option<Vec<(Bytes, SpawnMode)>>,
     pub(crate) end: F,
 }
 
 impl<F: Fn(&TaskContext<'_>) -> u64 + Send> Activity for Batch<F> {
     fn step(&mut self, cx: &mut TaskContext<'_>) -> Step {
+        if let Some(ns) = self.compute_ns.take() {
+            return Step::Compute(ns);
+        }
         let Some(tasks) = self.tasks.take() else { return Step::End((self.end)(cx), None) };
         tasks.into_iter().for_each(|(body, mode)| cx.spawn(body, mode));
         Step::Await
