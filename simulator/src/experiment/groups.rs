@@ -32,7 +32,8 @@ pub(super) struct Groups {
     #[command(flatten)]
     setup: Setup,
     /// How many PEs die while others are invited, where PEs do
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = whole_number::<u32>(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(value_parser = whole_number::<u32>(1..=1000))]
     deaths: u32,
 }
 

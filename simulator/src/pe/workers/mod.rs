@@ -262,9 +262,8 @@ impl Workers {
                 }
                 Step::Mark => self.effects.push(WorkerEffect::Mark),
                 Step::Await if self.wait(number) => return self.release(number),
-                Step::Await => {}
                 Step::Listen if self.listen() => return self.release(number),
-                Step::Listen => {}
+                Step::Await | Step::Listen => {}
                 Step::End(value, array) => {
                     self.release(number);
                     return self.finish(number, value, array);
