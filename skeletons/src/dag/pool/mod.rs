@@ -19,15 +19,15 @@
 //! - **Order.** Of the nodes whose inputs are there, those come first that were built first: that
 //!   is the order of a sequential program, in which neighbours share inputs.
 //! - **Once.** A result is computed once, and goes once to each PE that has asked for it.
-//! - **Pushes.** Where more nodes wait than at a neighbour, some are pushed there, see [`balance`].
+//! - **Pushes.** Where more nodes wait than at a neighbour, some are pushed there, see `balance`.
 //! - **Deaths.** What was requested from a PE that dies, or pushed to it, is requested from its
 //!   heir, which computes it if it does not have it. Each pool does that for what it has requested
 //!   itself: so no request is lost, as long as one PE lives. Who is whose heir depends on the set
 //!   of the dead only, and not on the order in which a PE hears of them. A result that comes twice
 //!   counts once.
-//! - **Memory.** Results that are not needed can be dropped, see [`memory`].
+//! - **Memory.** Results that are not needed can be dropped, see `memory`.
 //! - **Blocks.** A graph may be built in blocks. A pool has those built of which it computes nodes.
-//!   In a stream, those that are over are forgotten, see [`stream`].
+//!   In a stream, those that are over are forgotten, see `stream`.
 //!
 //! A pool must never know what a result is, nor how messages travel: it runs in jobs, in random
 //! schedules and in the simulator.
