@@ -6,7 +6,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{self, Waker};
-use std::time::Duration;
 use ultramarine_runtime::executor::{Context, Future};
 use ultramarine_testkit::{Woken, eventually};
 use ultramarine_topology::Distance;

@@ -1,6 +1,6 @@
 //! Runs as groups: pools that are invited, renewed and closed, in a world where any PE dies.
 
-use super::world::{DrawnBlock, arrived, drawn, inputs_of};
+use super::world::{DrawnBlock, drawn, inputs_of};
 use super::*;
 use ultramarine_group::{ActionOf, GroupId, Notice, Opening, Part, Plain, PlainGroups, Site};
 use ultramarine_testkit::world::{Actor, Outgoing, World as Job};
@@ -22,7 +22,7 @@ impl Part for PoolPart {
     }
 
     fn receive(&mut self, from: Pe, message: PoolMessage<u64>, _: bool) {
-        self.pool.receive(from, arrived(&message));
+        self.pool.receive(from, message.map(weighed));
     }
 
     fn died(&mut self, dead: Pe) {

@@ -6,8 +6,8 @@ mod world;
 
 use self::pushing::pushed_and_begun;
 use self::world::{
-    Drawn, FAILED, Site, act, arrived, drawn, idle, node, pool_of, pools, run_for_last, run_of,
-    want, weighed,
+    Drawn, FAILED, Site, act, drawn, idle, node, pool_of, pools, run_for_last, run_of, want,
+    weighed,
 };
 use super::state::PUSHES_MAX;
 use super::*;
@@ -282,7 +282,7 @@ fn a_pool_that_has_computed_what_was_pushed_says_so() {
 fn a_node_that_waits_again_has_all_inputs_when_it_is_computed() {
     let mut pool = pool_of(vec![vec![], vec![], vec![0, 1]], vec![1, 1, 0], 0);
     let mut computes = |message: PoolMessage<u64>| {
-        pool.receive(Pe::new(1), arrived(&message));
+        pool.receive(Pe::new(1), message.map(weighed));
         pool.take_effects().contains(&PoolEffect::Compute(node(2)))
     };
     assert!(!computes(PoolMessage::Request(node(2))));

@@ -113,16 +113,6 @@ pub(super) fn inputs_of(pool: &Pool<Drawn>, node: NodeId) -> Option<Vec<u64>> {
     block.inputs(node.index).map(|input| pool.result(input)).collect()
 }
 
-/// A message as a pool receives it.
-pub(super) fn arrived(message: &PoolMessage<u64>) -> PoolMessage<Weighed<u64>> {
-    match *message {
-        PoolMessage::Request(node) => PoolMessage::Request(node),
-        PoolMessage::Result(node, result) => PoolMessage::Result(node, weighed(result)),
-        PoolMessage::Push(node, pushes_left) => PoolMessage::Push(node, pushes_left),
-        PoolMessage::Load(load) => PoolMessage::Load(load),
-    }
-}
-
 impl Drawn {
     /// The last node of a block.
     pub(super) fn last(&self, block: u32) -> NodeId {
@@ -353,7 +343,7 @@ impl Actor for Site {
                 // As in a part: what has failed before is tried again.
                 let is_over = opening < self.opening;
                 if !is_over || !matches!(message, PoolMessage::Result(_, FAILED)) {
-                    self.pool.receive(from, arrived(&message));
+                    self.pool.receive(from, message.map(weighed));
                 }
             }
             Message::Computed(..) if self.notes.borrow().is_frozen => self.frozen.push(message),
