@@ -5,8 +5,7 @@
 //! of the tree, and hardly any time beside. That is what is predicted.
 //!
 //! The job computes a [graph](crate::workload::graph) with a node on each PE. A PE that lives and
-//! has had no part of it makes the run an error. A PE may not hear that the group is closed: if one
-//! on the way sends the notice to a PE that has died, of whose death the root has heard already.
+//! has had no part of it, or has not heard that the group is closed, makes the run an error.
 
 use super::deaths::random_deaths;
 use super::number::whole_number;
@@ -68,14 +67,14 @@ fn run(
     let job = Arc::new(TreeSum::new(pes));
     let deaths = deaths.into_iter().map(|(after, death)| (BEGINS_NS + after, death));
     let figures = RunFigures::of(name, base, job.clone(), deaths.collect())?;
-    let mut unclosed = 0_u32;
     for pe in (0..pes).map(Pe::new).filter(|pe| !dead.contains(pe)) {
-        let (has_begun, known) = job.groups.state_of(pe);
-        unclosed += u32::from(known > 0);
-        if !has_begun {
-            let fault = RunFault::Wrong(format!("{pe} has had no part of the group"));
-            return Err(ExperimentError::Fault { what: name.to_owned(), fault, seed: base.seed });
-        }
+        let fault = match job.groups.state_of(pe) {
+            (true, 0) => continue,
+            (true, _) => format!("{pe} has not heard that the group is closed"),
+            (false, _) => format!("{pe} has had no part of the group"),
+        };
+        let fault = RunFault::Wrong(fault);
+        return Err(ExperimentError::Fault { what: name.to_owned(), fault, seed: base.seed });
     }
     let noted = |what| figures.report.noted.get(what).copied().unwrap_or_default();
     let after_ms = |what| noted(what).1.as_secs_f64() * 1e3 - BEGINS_NS as f64 / 1e6;
@@ -88,7 +87,6 @@ fn run(
         .real("all have it ms", "begun_ms", after_ms(BEGUN), 1)
         .real("result ms", "result_ms", after_ms(RESULT), 1)
         .real("closed ms", "closed_ms", after_ms(CLOSED), 1)
-        .count("not closed", "unclosed", unclosed)
         .real("messages a PE", "messages_per_pe", noted(MESSAGE).0 as f64 / f64::from(pes), 2);
     Ok((figures.head("what happens").and(own).and(figures.costs()), after_ms(BEGUN)))
 }

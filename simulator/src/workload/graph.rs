@@ -1,7 +1,7 @@
 //! A graph that has a node on each PE: their sum, over a binary tree. Its run is a group, and each
 //! PE's part of that is the [pool](ultramarine_skeletons::dag::pool) of real graphs.
 
-use super::groups::{SimulatedGroups, SimulatedPart};
+use super::groups::{SimulatedGroups, SimulatedPart, encoded};
 use super::{Activity, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -143,8 +143,7 @@ impl SimulatedPart for TreePart {
                 }),
                 PoolEffect::Compute(node) => {
                     let place = SpawnPlace::At(cx.pe);
-                    let body = wire::encode(&(id, node)).unwrap_or_default();
-                    cx.spawn(body.into(), SpawnMode { is_supervised: false, place });
+                    cx.spawn(encoded(&(id, node)), SpawnMode { is_supervised: false, place });
                 }
                 PoolEffect::Deliver(_, result) => cx.wake_main(result),
                 PoolEffect::Short(_) => {}

@@ -144,8 +144,13 @@ impl<P: SimulatedPart> SimulatedGroups<P> {
 /// Tells a PE something, or all that live.
 fn tell<P: SimulatedPart>(cx: &mut TaskContext<'_>, to: Option<Pe>, told: &ToldOf<P>) {
     let pes = to.map_or(0..cx.topology.pes(), |to| to.number()..to.number() + 1);
-    match wire::encode(told) {
-        Ok(body) => cx.tell(pes, body.into()),
+    cx.tell(pes, encoded(told));
+}
+
+/// What travels, in bytes.
+pub(crate) fn encoded(value: &impl Serialize) -> Bytes {
+    match wire::encode(value) {
+        Ok(bytes) => bytes.into(),
         Err(error) => unreachable!("{error}"),
     }
 }

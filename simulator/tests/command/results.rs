@@ -181,7 +181,7 @@ fn jobs_start_and_end() {
 fn groups_live_on_whatever_dies() {
     for seed in 1..=8 {
         let words = "groups --machine 2x4x8x1 --jitter 20 --deaths 6";
-        // That a living PE has had no part is an error.
+        // That a living PE has had no part, or does not hear of the end, is an error.
         let rows = rows(&format!("{words} --seed {seed}"));
         let deaths: Vec<_> = rows.iter().map(|row| number(row, "deaths") as u32).collect();
         assert_eq!(deaths, [0, 6, 1]);
@@ -190,9 +190,6 @@ fn groups_live_on_whatever_dies() {
             assert!(0.0 < begun && begun < closed && closed < 300.0, "{row}");
             let limit = number(&row, "predicted_ms");
             assert!(begun < limit * if row["deaths"] == 0 { 1.0 } else { 10.0 }, "{row}");
-            // Soon after several deaths, PEs on the way have not heard of all of them.
-            let is_soon = row["deaths"] == 6 && number(&row, "result_ms") < 20.0;
-            assert!(is_soon || row["unclosed"] == 0, "{row}");
         }
     }
 }
