@@ -1,13 +1,25 @@
-//! The flag `--skeleton` of the examples that divide and conquer.
+//! The flags of the programs that divide and conquer, and the skeleton that they ask for.
 
-use crate::JournalFlags;
+use crate::{Job, JournalFlags, Report, name_of};
 use clap::ValueEnum;
+use std::time::Instant;
 use ultramarine::prelude::*;
-use ultramarine::{Result, Stateless};
+use ultramarine::{Error, Result, Stateless};
+
+/// The skeleton, and where the results are kept.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DivideFlags {
+    /// How the work is spread over the PEs.
+    #[arg(long, value_enum, default_value_t = DivideSkeleton::ParDivideAndConquer)]
+    skeleton: DivideSkeleton,
+    /// Where the results are kept.
+    #[command(flatten)]
+    journal: JournalFlags,
+}
 
 /// A skeleton that solves a problem by dividing it, or a program without one to compare with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DivideSkeleton {
+enum DivideSkeleton {
     /// Parts wait for other PEs to steal them.
     ParDivideAndConquer,
     /// Parts are placed at once on random PEs.
@@ -35,41 +47,49 @@ pub struct Solvers<A: Algorithm, S, P> {
     pub sequential: fn(A::Problem) -> A::Solution,
 }
 
-impl DivideSkeleton {
-    /// Solves the problem by this skeleton, with a journal if the flags say so.
+impl DivideFlags {
+    /// Solves the problem, with a journal if the flags say so; and reports that.
     ///
     /// # Errors
     ///
     /// A task ended without a result, or the journal cannot be used, or the skeleton has no tasks.
-    pub async fn conquer<A: Algorithm>(
-        self,
-        cx: &Context,
-        journal: &JournalFlags,
+    pub async fn solve<A: Algorithm>(
+        &self,
+        job: &Job,
         solvers: Solvers<
             A,
             impl Fn(&A::Problem) -> Distance + Stateless,
             impl Fn(&A::Problem) -> Distance + Stateless,
         >,
         problem: A::Problem,
-    ) -> Result<A::Solution> {
-        let algorithm = solvers.algorithm;
-        let solve = match self {
-            DivideSkeleton::ParDivideAndConquer => {
-                let division = divide_and_conquer(solvers.stolen_within, algorithm, problem);
-                return journal.solve(cx, division).await;
-            }
-            DivideSkeleton::PushDivideAndConquer => {
-                let division = divide_and_conquer(solvers.placed_within, algorithm, problem);
-                return journal.solve(cx, division.push()).await;
-            }
-            DivideSkeleton::ForkDivideAndConquer => {
-                journal.refuse_for(&self)?;
-                return Ok(fork_divide_and_conquer(algorithm, problem));
-            }
-            DivideSkeleton::Rayon => solvers.rayon,
-            DivideSkeleton::Sequential => solvers.sequential,
+    ) -> Result<(A::Solution, Report)> {
+        let Solvers { algorithm, stolen_within, placed_within, rayon, sequential } = solvers;
+        let has_tasks = matches!(
+            self.skeleton,
+            DivideSkeleton::ParDivideAndConquer | DivideSkeleton::PushDivideAndConquer
+        );
+        if !has_tasks {
+            self.journal.refuse_for(&self.skeleton)?;
+        }
+        let journal = self.journal.file.as_ref();
+        let start = Instant::now();
+        let work = async {
+            Ok::<_, Error>(match self.skeleton {
+                DivideSkeleton::ParDivideAndConquer => {
+                    let division = divide_and_conquer(stolen_within, algorithm, problem);
+                    self.journal.set(division.optional_journal(journal)).run(&job.cx).await?
+                }
+                DivideSkeleton::PushDivideAndConquer => {
+                    let division = divide_and_conquer(placed_within, algorithm, problem).push();
+                    self.journal.set(division.optional_journal(journal)).run(&job.cx).await?
+                }
+                DivideSkeleton::ForkDivideAndConquer => fork_divide_and_conquer(algorithm, problem),
+                DivideSkeleton::Rayon => rayon(problem),
+                DivideSkeleton::Sequential => sequential(problem),
+            })
         };
-        journal.refuse_for(&self)?;
-        Ok(solve(problem))
+        let solution = job.progress(None, work).await?;
+        let report = job.report(name_of(&self.skeleton), start, &solution).await?;
+        Ok((solution, report))
     }
 }

@@ -2,12 +2,12 @@
 //! computed what to files. `--progress` shows the number of computed nodes.
 
 use crate::whole_file::WholeFile;
-use crate::{JobFlags, JournalFlags};
+use crate::{Job, JournalFlags};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use ultramarine::skeletons::dag::{Builder, Dag, Trace, Wanted};
-use ultramarine::{Context, Error, Portable, Result, Stateless, progress_display};
+use ultramarine::{Error, Portable, Result, Stateless, progress_display};
 
 /// How often progress is shown.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
@@ -30,6 +30,7 @@ pub struct GraphFlags {
 #[derive(Debug)]
 pub struct GraphRun {
     files: Vec<(Format, WholeFile)>,
+    journal: Option<JournalFlags>,
     trace: Option<Trace>,
 }
 
@@ -41,28 +42,21 @@ enum Format {
 }
 
 impl GraphFlags {
-    /// Checks that the files can be written: a program must not compute for hours in vain.
+    /// Checks that the files can be written: a program must not compute for hours in vain. They
+    /// must differ from the program's journal, if it has one.
     ///
     /// # Errors
     ///
     /// One cannot be written, two are the same, or the skeleton is not `dag`.
-    pub fn begin(&self, skeleton: &str) -> Result<GraphRun> {
-        self.begin_beside(None, skeleton)
-    }
-
-    /// The same for a program that writes this journal, too.
-    ///
-    /// # Errors
-    ///
-    /// A file is the journal; or as for [`begin`](Self::begin).
-    pub fn begin_beside(&self, journal: Option<&Path>, skeleton: &str) -> Result<GraphRun> {
+    pub fn begin(&self, skeleton: &str, journal: Option<JournalFlags>) -> Result<GraphRun> {
         let flags = [
             (Format::Dot, "--dot", "graph", &self.dot),
             (Format::Svg, "--svg", "picture", &self.svg),
             (Format::Timeline, "--timeline", "timeline", &self.timeline),
         ];
         let mut files = Vec::new();
-        let mut paths: Vec<PathBuf> = journal.map(real).into_iter().collect();
+        let journal_file = journal.as_ref().and_then(|journal| journal.file.as_deref());
+        let mut paths: Vec<PathBuf> = journal_file.map(real).into_iter().collect();
         for (format, flag, what, path) in flags {
             let Some(path) = path else { continue };
             if skeleton != "dag" {
@@ -75,7 +69,7 @@ impl GraphFlags {
             paths.push(real(path));
             files.push((format, WholeFile::at(path, what)?));
         }
-        Ok(GraphRun { files, trace: None })
+        Ok(GraphRun { files, journal, trace: None })
     }
 }
 
@@ -90,41 +84,18 @@ fn real(path: &Path) -> PathBuf {
 }
 
 impl GraphRun {
-    /// Computes a graph, with its progress if the flags say so.
+    /// Computes a graph, with a journal, and with its progress, if the flags say so.
     ///
     /// # Errors
     ///
-    /// The graph has no result, or is too large for a picture.
-    pub async fn run<F, A, W>(
-        &mut self,
-        cx: &Context,
-        job: &JobFlags,
-        graph: Dag<F, A>,
-    ) -> Result<W::Results>
+    /// The graph has no result, or is too large for a picture, or the journal cannot be used.
+    pub async fn run<F, A, W>(&mut self, job: &Job, mut graph: Dag<F, A>) -> Result<W::Results>
     where
         F: Fn(&mut Builder, &A) -> W + Stateless,
         A: Portable + Sync + Clone,
         W: Wanted,
     {
-        self.run_kept(cx, (job, None), graph).await
-    }
-
-    /// The same, with a journal if its flags say so.
-    ///
-    /// # Errors
-    ///
-    /// The journal cannot be used; or as for [`run`](Self::run).
-    pub async fn run_kept<F, A, W>(
-        &mut self,
-        cx: &Context,
-        (job, journal): (&JobFlags, Option<&JournalFlags>),
-        mut graph: Dag<F, A>,
-    ) -> Result<W::Results>
-    where
-        F: Fn(&mut Builder, &A) -> W + Stateless,
-        A: Portable + Sync + Clone,
-        W: Wanted,
-    {
+        let cx = &job.cx;
         if self.files.iter().any(|(format, _)| *format == Format::Svg) {
             let (nodes, most) = (graph.nodes(cx)?, Trace::SVG_NODES_MAX);
             if nodes > most {
@@ -134,14 +105,12 @@ impl GraphRun {
                 )));
             }
         }
-        if job.progress {
+        if job.flags.progress {
             graph = graph.progress(PROGRESS_EVERY, progress_display("nodes computed"));
         }
-        let path = journal.and_then(|journal| journal.file.clone());
-        let graph = graph.optional_journal(path);
-        let graph = match journal {
-            Some(journal) => journal.set(graph),
-            None => graph,
+        let graph = match &self.journal {
+            Some(journal) => journal.set(graph.optional_journal(journal.file.as_ref())),
+            None => graph.optional_journal(None::<&Path>),
         };
         if self.files.is_empty() {
             return Ok(graph.run(cx).await?);

@@ -1,17 +1,14 @@
-//! The flags `--journal`, `--journal-required`, `--journal-build` and `--journal-copies`, and the
-//! skeletons with the journal that they ask for. The examples `stencil` and those on graphs have
-//! none, since their tasks depend on each other and leave their results on the PEs; `sweep` has
-//! none, since it writes each result to a file itself.
+//! The flags `--journal`, `--journal-required`, `--journal-build` and `--journal-copies`. The
+//! examples `stencil` and those on graphs have none, since their tasks depend on each other and
+//! leave their results on the PEs; `sweep` has none, since it writes each result to a file itself.
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::num::NonZero;
 use std::path::PathBuf;
 use ultramarine::prelude::*;
-use ultramarine::skeletons::divide::{AlgorithmContext, Division};
 use ultramarine::skeletons::journal::Journalled;
-use ultramarine::skeletons::search::{Search, SearchType};
-use ultramarine::{Error, Result, Stateless};
+use ultramarine::{Error, Result};
 
 use crate::name_of;
 
@@ -58,37 +55,6 @@ impl JournalFlags {
     pub fn set<S>(&self, skeleton: Journalled<S>) -> Journalled<S> {
         let skeleton = skeleton.copies(self.copies.get()).other_builds(self.other_builds);
         if self.is_required { skeleton.required() } else { skeleton }
-    }
-
-    /// Runs a search, with a journal if the flags say so.
-    ///
-    /// # Errors
-    ///
-    /// A task ended without a result, or the journal cannot be used.
-    pub async fn search<T, K>(&self, cx: &Context, search: Search<T, K>) -> Result<K::Output>
-    where
-        T: Tree,
-        K: SearchType<T>,
-    {
-        Ok(self.set(search.optional_journal(self.file.as_ref())).run(cx).await?)
-    }
-
-    /// Solves a problem, with a journal if the flags say so.
-    ///
-    /// # Errors
-    ///
-    /// A task ended without a result, or the journal cannot be used.
-    pub async fn solve<A, W, X>(
-        &self,
-        cx: &Context,
-        division: Division<A, W, X>,
-    ) -> Result<A::Solution>
-    where
-        A: Algorithm<X>,
-        W: Fn(&A::Problem) -> Distance + Stateless,
-        X: AlgorithmContext,
-    {
-        Ok(self.set(division.optional_journal(self.file.as_ref())).run(cx).await?)
     }
 
     /// Refuses a journal for a skeleton that has no tasks.

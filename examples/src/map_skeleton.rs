@@ -1,9 +1,8 @@
 //! The flag `--skeleton` of the examples that map.
 
-use crate::{JournalFlags, name_of};
+use crate::JournalFlags;
 use clap::ValueEnum;
 use rayon::prelude::*;
-use std::fmt;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::map::{Apply, Map};
 use ultramarine::skeletons::shares;
@@ -45,31 +44,13 @@ pub enum MapSkeleton {
 }
 
 impl MapSkeleton {
-    /// Applies `f` to each item; the results are in the order of the items.
+    /// Applies `f` to each item; the results are in the order of the items, and are kept in a
+    /// journal if the flags say so.
     ///
     /// # Errors
     ///
-    /// A task ended without a result.
-    pub async fn map<F, A, R>(self, cx: &Context, f: F, items: Vec<A>) -> Result<Vec<R>, TaskError>
-    where
-        F: Fn(A) -> R + Stateless,
-        A: Portable,
-        R: Portable,
-    {
-        match self {
-            MapSkeleton::ForkMap => Ok(fork_map(f, items)),
-            MapSkeleton::Rayon => Ok(items.into_par_iter().map(f).collect()),
-            MapSkeleton::Sequential => Ok(items.into_iter().map(f).collect()),
-            _ => self.of_tasks(cx, f, items).run(cx).await,
-        }
-    }
-
-    /// The same with the results kept in a journal.
-    ///
-    /// # Errors
-    ///
-    /// The journal cannot be used, or a task ended without a result, or the skeleton has no tasks.
-    pub async fn map_with_journal<F, A, R>(
+    /// A task ended without a result, or the journal cannot be used, or the skeleton has no tasks.
+    pub async fn map<F, A, R>(
         self,
         cx: &Context,
         journal: &JournalFlags,
@@ -84,8 +65,15 @@ impl MapSkeleton {
         if self.tasks(cx, 1) == 0 {
             journal.refuse_for(&self)?;
         }
-        let map = self.of_tasks(cx, f, items).optional_journal(journal.file.as_ref());
-        Ok(journal.set(map).run(cx).await?)
+        match self {
+            MapSkeleton::ForkMap => Ok(fork_map(f, items)),
+            MapSkeleton::Rayon => Ok(items.into_par_iter().map(f).collect()),
+            MapSkeleton::Sequential => Ok(items.into_iter().map(f).collect()),
+            _ => {
+                let map = self.of_tasks(cx, f, items).optional_journal(journal.file.as_ref());
+                Ok(journal.set(map).run(cx).await?)
+            }
+        }
     }
 
     /// The map of a skeleton that has tasks.
@@ -132,11 +120,5 @@ impl MapSkeleton {
             MapSkeleton::ForkMap | MapSkeleton::Rayon | MapSkeleton::Sequential => 0,
         };
         tasks as u64
-    }
-}
-
-impl fmt::Display for MapSkeleton {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&name_of(self))
     }
 }

@@ -1,4 +1,4 @@
-//! The flags of the examples that map, and the map that they ask for. `--journal` keeps the results
+//! The flags of the programs that map, and the map that they ask for. `--journal` keeps the results
 //! in a file. `--record` writes how long the function took for each item, and what the job came to,
 //! as one JSON object.
 //!
@@ -6,10 +6,11 @@
 //! `simulator/src/workload/recorded.rs`.
 
 use crate::whole_file::WholeFile;
-use crate::{JournalFlags, MapSkeleton, Report};
+use crate::{Job, JournalFlags, MapSkeleton, Report, name_of};
+use serde::Serialize;
 use std::future::{Future, poll_fn};
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
@@ -23,21 +24,73 @@ pub struct MapFlags {
     pub skeleton: MapSkeleton,
     /// Write the time of each item and the counters of the job to this file, as JSON.
     #[arg(long, value_name = "FILE", conflicts_with = "journal")]
-    pub record: Option<PathBuf>,
+    record: Option<PathBuf>,
     /// Where the results are kept.
     #[command(flatten)]
-    pub journal: JournalFlags,
+    journal: JournalFlags,
+}
+
+/// A map that has ended.
+#[derive(Debug)]
+pub struct MapRun {
+    skeleton: MapSkeleton,
+    start: Instant,
+    recording: Option<Recording>,
+}
+
+impl MapFlags {
+    /// Applies `f` to each item; the results are in the order of the items.
+    ///
+    /// # Errors
+    ///
+    /// A task ended without a result, the journal cannot be used, or there is to be a recording and
+    /// its file cannot be written: a job must not compute for hours in vain.
+    pub async fn run<F, A, R>(&self, job: &Job, f: F, items: Vec<A>) -> Result<(Vec<R>, MapRun)>
+    where
+        F: Fn(A) -> R + Stateless,
+        A: Portable,
+        R: Portable,
+    {
+        let (cx, skeleton) = (&job.cx, self.skeleton);
+        let mut recording = match &self.record {
+            Some(path) => Some(Recording::begin(path, cx).await?),
+            None => None,
+        };
+        let total = skeleton.tasks(cx, items.len());
+        let start = Instant::now();
+        let work = async {
+            match &mut recording {
+                Some(recording) => recording.map(cx, self, f, items).await,
+                None => skeleton.map(cx, &self.journal, f, items).await,
+            }
+        };
+        let results = job.progress(total, work).await?;
+        Ok((results, MapRun { skeleton, start, recording }))
+    }
+}
+
+impl MapRun {
+    /// The report of the map, which has just ended with this `result`. Writes the recording, if
+    /// there is to be one.
+    ///
+    /// # Errors
+    ///
+    /// The statistics cannot be gathered, or the file cannot be written.
+    pub async fn report(self, job: &Job, result: impl Serialize) -> Result<Report> {
+        let report = job.report(name_of(&self.skeleton), self.start, result).await?;
+        self.recording.map_or(Ok(()), |recording| recording.write(&report))?;
+        Ok(report)
+    }
 }
 
 /// A recorded map begins after this pause: by then all PEs have started, and those without work
 /// have slowed down (five times the longest delay between two FISHes).
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A map that is recorded, if the flags say so.
+/// What is recorded of a map.
 #[derive(Debug)]
-pub struct MapRun {
-    flags: MapFlags,
-    file: Option<WholeFile>,
+struct Recording {
+    file: WholeFile,
     /// The counters of the job when the map begins.
     before: Statistics,
     sleep_late: Duration,
@@ -46,58 +99,36 @@ pub struct MapRun {
     task_ns: Vec<u64>,
 }
 
-impl MapRun {
-    /// If there is to be a recording: checks that the file can be written (a job must not compute
-    /// for hours in vain), and waits until all PEs have started and wait for work.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written, or a PE gives no answer.
-    pub async fn begin(flags: &MapFlags, cx: &Context) -> Result<MapRun> {
-        let file = |path: &PathBuf| WholeFile::at(path, "recording");
-        let file = flags.record.as_ref().map(file).transpose()?;
-        let (mut before, mut sleep_late) = (Statistics::default(), Duration::ZERO);
-        if file.is_some() {
-            sleep_late = measure_sleep_late();
-            // Each PE answers, once it has started.
-            cx.statistics().await?;
-            cx.sleep(PAUSE).await;
-            before = cx.statistics().await?;
-        }
-        Ok(MapRun {
-            flags: flags.clone(),
-            file,
-            before,
-            sleep_late,
-            spread: Duration::ZERO,
-            task_ns: Vec::new(),
-        })
+impl Recording {
+    /// Checks that the file can be written, and waits until all PEs have started and wait for work.
+    async fn begin(path: &Path, cx: &Context) -> Result<Recording> {
+        let file = WholeFile::at(path, "recording")?;
+        let sleep_late = measure_sleep_late();
+        // Each PE answers, once it has started.
+        cx.statistics().await?;
+        cx.sleep(PAUSE).await;
+        let (before, spread) = (cx.statistics().await?, Duration::ZERO);
+        Ok(Recording { file, before, sleep_late, spread, task_ns: Vec::new() })
     }
 
-    /// Applies `f` to each item; the results are in the order of the items.
-    ///
-    /// # Errors
-    ///
-    /// A task ended without a result, or the journal cannot be used.
-    pub async fn map<F, A, R>(&mut self, cx: &Context, f: F, items: Vec<A>) -> Result<Vec<R>>
+    async fn map<F, A, R>(
+        &mut self,
+        cx: &Context,
+        flags: &MapFlags,
+        f: F,
+        items: Vec<A>,
+    ) -> Result<Vec<R>>
     where
         F: Fn(A) -> R + Stateless,
         A: Portable,
         R: Portable,
     {
-        let MapFlags { skeleton, journal, .. } = &self.flags;
-        if journal.file.is_some() {
-            return skeleton.map_with_journal(cx, journal, f, items).await;
-        }
-        if self.file.is_none() {
-            return Ok(skeleton.map(cx, f, items).await?);
-        }
         let timed = move |item: A| {
             let start = Instant::now();
             let result = f(item);
             (nanos(start.elapsed()), result)
         };
-        let mut map = pin!(skeleton.map(cx, timed, items));
+        let mut map = pin!(flags.skeleton.map(cx, &flags.journal, timed, items));
         let mut spread = None;
         let both = poll_fn(|waker| {
             let start = Instant::now();
@@ -112,13 +143,7 @@ impl MapRun {
         Ok(results)
     }
 
-    /// Writes the recording, if there is to be one. `report` was gathered when the map had ended.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be written.
-    pub fn finish(self, report: &Report) -> Result<()> {
-        let Some(file) = self.file else { return Ok(()) };
+    fn write(self, report: &Report) -> Result<()> {
         let after = report.statistics();
         let grown = |of: fn(&Statistics) -> u64| of(after).saturating_sub(of(&self.before));
         let mut recording = serde_json::to_value(report)?;
@@ -134,7 +159,7 @@ impl MapRun {
         recording["sleep_late_ns"] = nanos(self.sleep_late).into();
         recording["spread_ns"] = nanos(self.spread).into();
         recording["task_ns"] = self.task_ns.into();
-        file.save(|file| writeln!(file, "{recording}"))
+        self.file.save(|file| writeln!(file, "{recording}"))
     }
 }
 

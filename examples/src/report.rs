@@ -1,12 +1,12 @@
 //! The report that an example prints at its end.
 
-use crate::JobFlags;
+use crate::Job;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::io::Write as _;
 use std::time::{Duration, Instant};
-use ultramarine::{Context, Error, Result, Statistics};
+use ultramarine::{Error, Result, Statistics};
 
 /// Prints a text to standard output and flushes it.
 ///
@@ -43,22 +43,26 @@ pub struct Report {
     replicas: u64,
     #[serde(skip)]
     statistics: Statistics,
+    /// Whether it is printed as JSON.
+    #[serde(skip)]
+    is_json: bool,
 }
 
-impl Report {
-    /// The report of a computation that began at `start` and has just ended with `result`.
+impl Job {
+    /// The report of a computation by this skeleton that began at `start` and has just ended with
+    /// `result`.
     ///
     /// # Errors
     ///
     /// The statistics cannot be gathered.
-    pub async fn gather(
-        cx: &Context,
-        program: &'static str,
-        (skeleton, flags): (impl ToString, &JobFlags),
+    pub async fn report(
+        &self,
+        skeleton: impl Into<String>,
         start: Instant,
         result: impl Serialize,
     ) -> Result<Report> {
         let seconds = start.elapsed().as_secs_f64();
+        let Job { cx, program, flags } = self;
         let statistics = cx.statistics().await?;
         let stolen = statistics.by_distance.iter().filter(|row| row.steals > 0);
         // It is about to be printed.
@@ -71,7 +75,7 @@ impl Report {
             threads: cx.threads(),
             tasks: statistics.tasks,
             steals: stolen.map(|row| (row.distance.to_string(), row.steals)).collect(),
-            skeleton: skeleton.to_string(),
+            skeleton: skeleton.into(),
             supervised: flags.supervised,
             more: BTreeMap::new(),
             dead: cx.dead(),
@@ -79,9 +83,12 @@ impl Report {
             acks: statistics.acks,
             replicas: statistics.replicas,
             statistics,
+            is_json: flags.json,
         })
     }
+}
 
+impl Report {
     /// Adds another result. Its name must differ from all other fields.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<serde_json::Value>) -> Self {
@@ -104,8 +111,8 @@ impl Report {
     /// # Errors
     ///
     /// The report cannot be encoded or written.
-    pub fn print(&self, flags: &JobFlags) -> Result<()> {
-        if flags.json {
+    pub fn print(&self) -> Result<()> {
+        if self.is_json {
             let json = serde_json::to_string(self)?;
             return print(format_args!("{json}\n"));
         }

@@ -3,7 +3,7 @@
 use ultramarine_topology::Pe;
 
 /// What goes wrong, at some moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub enum InjectedFault {
     /// A PE dies.
     Death(Pe),
@@ -46,4 +46,14 @@ pub enum InjectedFault {
     /// All messages are late, and PEs that live do not answer for a while; this long, in
     /// nanoseconds.
     Overload(u64),
+}
+
+impl InjectedFault {
+    /// The PE that dies, if one does and no other.
+    pub fn victim(&self) -> Option<Pe> {
+        match self {
+            InjectedFault::Death(pe) | InjectedFault::SilentDeath(pe) => Some(*pe),
+            _ => None,
+        }
+    }
 }

@@ -5,7 +5,6 @@ use crate::pe::pace::PaceSettings;
 use crate::pe::workers::PeSpeed;
 use crate::traffic::Traffic;
 use crate::workload::Workload;
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,13 +87,5 @@ impl SimulatedJob {
             (protocol.fishing.max_fish, protocol.fishing.min_sched) = (threads, threads);
         }
         protocol
-    }
-}
-
-impl fmt::Debug for SimulatedJob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SimulatedJob { seed, protocol, traffic, faults, .. } = self;
-        let pes = self.topology.pes();
-        write!(f, "seed {seed}, {pes} PEs, {protocol:?}, {traffic:?}, {faults:?}")
     }
 }

@@ -1,6 +1,7 @@
 //! What a run, or many of them, came to.
 
 use crate::pe::SimulatedPe;
+use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::ops::Index;
 use std::time::Duration;
@@ -62,6 +63,8 @@ pub struct RunReport {
     pub took: Duration,
     /// What tasks had noted, in this order: when, and the counters of their PE.
     pub marks: Vec<(Duration, Statistics)>,
+    /// What else tasks and messages had noted: how often, and when for the last time.
+    pub noted: BTreeMap<&'static str, (u64, Duration)>,
     /// When the last PE left.
     pub gone: Duration,
     /// How long all workers computed, together.

@@ -1,5 +1,5 @@
 //! What the tests of several crates need: commands and jobs that end in time, waiting with a limit,
-//! processes, small hierarchies, and a [world] of state machines.
+//! processes, small hierarchies, wakers, and a [world] of state machines.
 //!
 //! Only tests depend on this crate, and it depends on none of those it tests but the topology and
 //! what runs programs, so that it is built once.
@@ -19,14 +19,16 @@ mod log;
 mod places;
 mod process;
 mod wait;
+mod woken;
 pub mod world;
 
 pub use command::{Ended, alone, behind, finish, run, run_until, scrub};
-pub use launcher::{launcher, launcher_name, test_command};
+pub use launcher::{itself, launcher, launcher_name};
 pub use log::Log;
 pub use places::racks;
 pub use process::{kill, marked};
 pub use wait::{bounded, eventually, eventually_within, within};
+pub use woken::Woken;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -40,23 +42,6 @@ pub const PATIENCE: Duration = Duration::from_secs(50);
 macro_rules! folder {
     ($test:expr) => {
         $crate::empty_folder(env!("CARGO_TARGET_TMPDIR"), module_path!(), $test)
-    };
-}
-
-/// The name of a test of the calling module, as the test program's command line takes it.
-#[macro_export]
-macro_rules! test_name {
-    ($test:expr) => {
-        $crate::within_crate(module_path!(), $test)
-    };
-}
-
-/// The words that run a program of the calling module, in other processes: an ignored test in a
-/// module `programs` below it.
-#[macro_export]
-macro_rules! program {
-    ($name:expr) => {
-        $crate::test_command(&$crate::within_crate(module_path!(), &format!("programs::{}", $name)))
     };
 }
 
@@ -80,20 +65,4 @@ pub fn empty_folder(tests: &str, module: &str, test: &str) -> PathBuf {
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("cargo gives tests a folder");
     folder
-}
-
-#[doc(hidden)]
-pub fn within_crate(module: &str, test: &str) -> String {
-    let module = module.split_once("::").map_or(String::new(), |(_, within)| format!("{within}::"));
-    format!("{module}{test}")
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_test_is_named_within_its_crate() {
-        assert_eq!(crate::within_crate("all::deaths::programs", "kill"), "deaths::programs::kill");
-        assert_eq!(crate::within_crate("all", "kill"), "kill");
-        assert_eq!(test_name!("kill"), "tests::kill");
-    }
 }

@@ -48,6 +48,13 @@ impl<M> Outgoing<M> {
     }
 }
 
+/// A PE that dies: its number, the number of steps before that, and one from which follows how much
+/// of what it has sent to each other PE arrives.
+pub type Death = (u32, usize, usize);
+
+/// No world takes as many steps, unless it goes on for ever.
+const STEPS_MAX: usize = 20_000;
+
 /// In which order things come.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 enum Wire {
@@ -191,18 +198,40 @@ impl<A: Actor> WorldOf<A, A::Message> {
     }
 
     /// Lets all come, in an order that follows from the choices, which are taken again and again.
+    /// These PEs die meanwhile, if they live and are not the last.
     ///
     /// # Panics
     ///
-    /// It does not end within `steps_max` steps, or there are no choices.
-    pub fn settle(&mut self, choices: &[usize], steps_max: usize) {
+    /// It does not end, or there are no choices.
+    pub fn run(&mut self, choices: &[usize], deaths: &[Death]) {
+        self.run_with(choices, deaths, |_| ());
+    }
+
+    /// The same; `next` is called before each step.
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    pub fn run_with(
+        &mut self,
+        choices: &[usize],
+        deaths: &[Death],
+        mut next: impl FnMut(&mut Self),
+    ) {
         let mut choices = choices.iter().cycle();
-        for _ in 0..steps_max {
-            if !self.step(*choices.next().expect("there are choices")) {
+        let last = deaths.iter().map(|(_, when, _)| *when).max().unwrap_or(0);
+        for at in 0..STEPS_MAX {
+            for (pe, _, keeps) in deaths.iter().filter(|(_, when, _)| *when == at) {
+                if self.living().count() > 1 {
+                    self.kill(Pe::new(*pe), |sent| keeps % (sent + 1));
+                }
+            }
+            next(self);
+            if !self.step(*choices.next().expect("there are choices")) && at >= last {
                 return;
             }
         }
-        panic!("it does not end in {steps_max} steps");
+        panic!("it does not end in {STEPS_MAX} steps");
     }
 
     fn arrive(&mut self, to: Pe, from: Pe, event: Event<A::Message>) {
@@ -279,7 +308,7 @@ mod tests {
             out.later(0);
         });
         world.kill(two, |sent| sent);
-        world.settle(&[5, 1, 4], 100);
+        world.run(&[5, 1, 4], &[]);
         let notes = |pe| &world.actor(pe).expect("it lives").0;
         assert_eq!(*notes(zero), [(one, 3), (one, 0), (one, 1)]);
         assert_eq!(notes(one).len(), 3, "two answers, and its own");
@@ -292,7 +321,7 @@ mod tests {
         world.act(Pe::ROOT, |_, out| (1..4).for_each(|_| out.send(Pe::new(1), 0)));
         world.kill(Pe::ROOT, |sent| sent.min(2));
         assert_eq!(world.root(), Pe::new(1));
-        world.settle(&[0], 100);
+        world.run(&[0], &[]);
         let one = world.actor(Pe::new(1)).expect("it lives");
         assert_eq!((one.0.len(), &one.1), (2, &vec![Pe::ROOT]), "one was lost");
     }
@@ -305,10 +334,10 @@ mod tests {
         world.act(Pe::ROOT, |_, out| out.send_all(0));
         world.kill(Pe::new(1), |sent| sent);
         world.stop(Pe::new(4));
-        world.settle(&[0], 100);
+        world.run(&[0], &[]);
         assert_eq!([2, 3, 4, 5].map(|pe| heard(&world, pe)), [Some(0); 4]);
         world.resume(Pe::new(4));
-        world.settle(&[0], 100);
+        world.run(&[0], &[]);
         assert_eq!([2, 3, 4, 5].map(|pe| heard(&world, pe)), [Some(0), Some(0), Some(1), Some(1)]);
     }
 }

@@ -21,44 +21,32 @@ pub struct Uts {
     #[arg(short = 't', value_name = "KIND", value_enum, default_value_t = TreeType::Geo)]
     tree_type: TreeType,
     /// The number of children of the root; in a geometric tree, on average.
-    #[arg(
-        short = 'b',
-        value_name = "CHILDREN",
-        default_value_t = 4.0,
-        allow_negative_numbers = true
-    )]
-    #[arg(value_parser = count)]
+    #[arg(short = 'b', value_name = "CHILDREN", default_value_t = 4.0, value_parser = count)]
     root_children: f64,
     /// How a geometric tree narrows with the depth.
     #[arg(short = 'a', value_name = "SHAPE", value_enum, default_value_t = GeometricShape::Linear)]
     shape: GeometricShape,
     /// The depth that a geometric or balanced tree narrows towards.
-    #[arg(short = 'd', value_name = "DEPTH", default_value_t = 6, allow_negative_numbers = true)]
+    #[arg(short = 'd', value_name = "DEPTH", default_value_t = 6)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX))]
     depth: u32,
     /// The part of the depth at which a hybrid tree turns from geometric to binomial.
-    #[arg(short = 'f', value_name = "PART", default_value_t = 0.5, allow_negative_numbers = true)]
-    #[arg(value_parser = part)]
+    #[arg(short = 'f', value_name = "PART", default_value_t = 0.5, value_parser = part)]
     shift: f64,
     /// The seed of the root.
-    #[arg(short = 'r', value_name = "SEED", default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(short = 'r', value_name = "SEED", default_value_t = 0)]
     seed: u32,
     /// The probability that a node of a binomial tree has children. With more than one child on
     /// average, the tree may be infinite.
     #[arg(short = 'q', value_name = "PROBABILITY", default_value_t = 15.0 / 64.0)]
-    #[arg(allow_negative_numbers = true, value_parser = part)]
+    #[arg(value_parser = part)]
     probability: f64,
     /// The number of children of such a node.
-    #[arg(
-        short = 'm',
-        value_name = "CHILDREN",
-        default_value_t = 4,
-        allow_negative_numbers = true
-    )]
+    #[arg(short = 'm', value_name = "CHILDREN", default_value_t = 4)]
     #[arg(value_parser = clap::value_parser!(u32).range(..=i64::from(CHILDREN_MAX)))]
     children: u32,
     /// Compute each digest this number of times, so that nodes cost more.
-    #[arg(short = 'g', value_name = "TIMES", default_value_t = 1, allow_negative_numbers = true)]
+    #[arg(short = 'g', value_name = "TIMES", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     granularity: u32,
 }

@@ -31,11 +31,8 @@ pub(crate) fn run(lto: bool, arguments: &[String]) -> Result<ExitCode> {
     let mpi = setup::one_mpi()?;
 
     let profile = if lto { "lto" } else { "release" };
-    let mut build = process::cargo();
-    build.args(["build", "--profile", profile, "--package", "ultramarine-examples", "--bins"]);
-    build.args(["--features", PROGRAM]);
-    mpi.apply_to(&mut build);
-    process::run(&mut build)?;
+    let package = ["--package", "ultramarine-examples", "--bins", "--features", PROGRAM];
+    mpi.build(&[&["--profile", profile], &package[..]].concat())?;
 
     let mut bench = Command::new(mpi.target_dir().join(profile).join(PROGRAM));
     bench.args(arguments);

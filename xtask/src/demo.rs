@@ -15,17 +15,8 @@ const PROGRAM: &str = "sum_euler";
 /// Quick to build. Only the program itself is as fast as in a release.
 const PROFILE: &str = "demo";
 /// The sum of Euler's totient over 1..=12000, compared with the time of one thread in the same run.
-const ARGUMENTS: [&str; 9] = [
-    "--upto",
-    "12000",
-    "--tasks",
-    "400",
-    "--skeleton",
-    "par-map",
-    "--progress",
-    "--show-topology",
-    "--efficiency",
-];
+const ARGUMENTS: &str = "--upto 12000 --tasks 400 --skeleton par-map --progress --show-topology \
+                         --efficiency";
 
 /// The command that starts jobs, built beside the program, with the probe that its other parts
 /// need, such as `doctor`.
@@ -46,11 +37,8 @@ pub(crate) fn run() -> Result<ExitCode> {
     let plugins = if is_allocation { plugins_of_slurm() } else { String::new() };
     let mpi = chosen(mpis, &plugins).ok_or_else(|| Failure("no MPI found".into()))?;
 
-    let mut build = process::cargo();
-    build.args(["build", "--profile", PROFILE]).args(BUILT);
-    mpi.apply_to(&mut build);
     println!("Building {PROGRAM} for speed, and what is below it in little time …");
-    process::run(&mut build)?;
+    mpi.build(&[&["--profile", PROFILE], &BUILT[..]].concat())?;
 
     let programs = mpi.target_dir().join(PROFILE);
     let mut launch = Command::new(programs.join(LAUNCH));
@@ -58,7 +46,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     if !is_allocation {
         launch.args(["-n", PROCESSES]);
     }
-    launch.arg(programs.join(PROGRAM)).args(ARGUMENTS);
+    launch.arg(programs.join(PROGRAM)).args(ARGUMENTS.split(' '));
     mpi.apply_to(&mut launch);
     // In an allocation it takes srun, if that can connect the processes.
     launch.env("MPIEXEC", &mpi.mpiexec);
@@ -66,45 +54,32 @@ pub(crate) fn run() -> Result<ExitCode> {
     let status = process::status_of(&mut launch)?;
     if status.success() && !is_allocation && cfg!(target_os = "linux") {
         let here = env::current_dir().unwrap_or_default();
-        if let Some(command) = on_test_cluster(&programs, &here, rights()) {
+        if let Some(sudo) = sudo() {
+            let command = on_test_cluster(&programs, &here, sudo);
             println!("\nThe same on four hosts with Slurm, which this machine plays:\n\n{command}");
         }
     }
     Ok(process::exit_code(status))
 }
 
-/// How this user becomes root, which the test cluster needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rights {
-    Root,
-    Sudo,
-    None,
-}
-
-fn rights() -> Rights {
+/// What this user types before a command for root, which the test cluster needs; nothing if the
+/// user cannot become root.
+fn sudo() -> Option<&'static str> {
     let user = process::output_of(Command::new("id").arg("-u"));
     if user.is_some_and(|number| number.trim() == "0") {
-        Rights::Root
-    } else if process::find_program("sudo").is_some() {
-        Rights::Sudo
-    } else {
-        Rights::None
+        return Some("");
     }
+    process::find_program("sudo").map(|_| "sudo ")
 }
 
 /// The command that starts these programs there, to be typed in the folder `here`.
-fn on_test_cluster(programs: &Path, here: &Path, rights: Rights) -> Option<String> {
-    let sudo = match rights {
-        Rights::Root => "",
-        Rights::Sudo => "sudo ",
-        Rights::None => return None,
-    };
+fn on_test_cluster(programs: &Path, here: &Path, sudo: &str) -> String {
     let short = |path: PathBuf| path.strip_prefix(here).unwrap_or(&path).display().to_string();
     let cluster = short(process::root().join("slurm/testcluster"));
     let [launch, program] = [LAUNCH, PROGRAM].map(|name| short(programs.join(name)));
-    Some(format!(
+    format!(
         "{sudo}{cluster} exec login salloc --nodes=4 \\\n    {launch} run {program} --show-topology"
-    ))
+    )
 }
 
 /// What `srun --mpi=list` says; nothing where it cannot be asked.
@@ -136,14 +111,13 @@ mod tests {
     #[test]
     fn the_test_cluster_is_told_where_the_programs_are() {
         let (root, programs) = (process::root(), process::root().join("target/openmpi/demo"));
-        let shown = |here, rights| on_test_cluster(&programs, here, rights);
+        let shown = |here, sudo| on_test_cluster(&programs, here, sudo);
         let rest = "slurm/testcluster exec login salloc --nodes=4 \\\n    \
                     target/openmpi/demo/ultramarine run target/openmpi/demo/sum_euler \
                     --show-topology";
-        assert_eq!(shown(root, Rights::Sudo), Some(format!("sudo {rest}")));
-        assert_eq!(shown(root, Rights::Root), Some(rest.to_owned()));
-        assert_eq!(shown(root, Rights::None), None);
-        let elsewhere = shown(Path::new("/elsewhere"), Rights::Root).unwrap();
+        assert_eq!(shown(root, "sudo "), format!("sudo {rest}"));
+        assert_eq!(shown(root, ""), rest);
+        let elsewhere = shown(Path::new("/elsewhere"), "");
         assert!(elsewhere.starts_with(&format!("{}/slurm/testcluster ", root.display())));
         assert!(elsewhere.contains(&format!(" {}/sum_euler ", programs.display())));
     }

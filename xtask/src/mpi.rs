@@ -32,6 +32,14 @@ impl Family {
         }
     }
 
+    /// The name in file names and on command lines.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Mpich => "mpich",
+            Self::OpenMpi => "openmpi",
+        }
+    }
+
     /// Where the family's compiler wrapper is on Debian, and on Fedora without `module load`.
     fn wrappers(self) -> [&'static str; 2] {
         match self {
@@ -105,15 +113,13 @@ impl Mpi {
     /// for any other wrapper its path is part of the name.
     fn target_name(&self) -> String {
         match self.mpicc.as_str() {
-            "mpicc.mpich" => "mpich".to_owned(),
-            "mpicc.openmpi" => "openmpi".to_owned(),
+            "mpicc.mpich" | "mpicc.openmpi" => self.family.word().to_owned(),
             _ => {
-                let family = if self.family == Family::Mpich { "mpich" } else { "openmpi" };
                 let path = process::find_program(&self.mpicc);
                 let path = path.unwrap_or_else(|| PathBuf::from(&self.mpicc));
                 let kept = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
                 let path: String = path.to_string_lossy().chars().map(kept).collect();
-                format!("{family}-{}", path.trim_matches('-'))
+                format!("{}-{}", self.family.word(), path.trim_matches('-'))
             }
         }
     }
@@ -134,6 +140,17 @@ impl Mpi {
         if let Some(paths) = self.library_path() {
             command.env("LD_LIBRARY_PATH", paths);
         }
+    }
+
+    /// Has cargo build something for this MPI.
+    ///
+    /// # Errors
+    /// It cannot be built.
+    pub(crate) fn build(&self, arguments: &[&str]) -> Result<()> {
+        let mut build = process::cargo();
+        build.arg("build").args(arguments);
+        self.apply_to(&mut build);
+        process::run(&mut build)
     }
 
     /// `$LD_LIBRARY_PATH` with the libraries of an MPI that lives in its own tree (Fedora,
@@ -167,14 +184,16 @@ fn launcher_of(mpicc: &str) -> Option<String> {
 mod tests {
     use std::fs;
 
+    use tempfile::TempDir;
+
     use super::*;
 
-    fn installation(name: &str, files: &[&str]) -> PathBuf {
-        let prefix = env::temp_dir().join(format!("xtask-mpi-{name}-{}", std::process::id()));
-        fs::create_dir_all(prefix.join("bin")).unwrap();
-        fs::create_dir_all(prefix.join("lib")).unwrap();
+    fn installation(files: &[&str]) -> TempDir {
+        let prefix = TempDir::new().unwrap();
+        fs::create_dir(prefix.path().join("bin")).unwrap();
+        fs::create_dir(prefix.path().join("lib")).unwrap();
         for file in files {
-            fs::write(prefix.join("bin").join(file), "").unwrap();
+            fs::write(prefix.path().join("bin").join(file), "").unwrap();
         }
         prefix
     }
@@ -194,23 +213,20 @@ mod tests {
 
     #[test]
     fn the_launcher_is_the_one_beside_the_wrapper() {
-        let prefix =
-            installation("beside", &["mpicc", "mpiexec", "mpicc.x", "mpiexec.x", "mpicc.y"]);
-        let bin = prefix.join("bin").display().to_string();
+        let prefix = installation(&["mpicc", "mpiexec", "mpicc.x", "mpiexec.x", "mpicc.y"]);
+        let bin = prefix.path().join("bin").display().to_string();
         let launcher = |name: &str| launcher_of(&format!("{bin}/{name}"));
         assert_eq!(launcher("mpicc"), Some(format!("{bin}/mpiexec")));
         assert_eq!(launcher("mpicc.x"), Some(format!("{bin}/mpiexec.x")));
         assert_eq!(launcher("mpicc.y"), None, "another MPI's launcher must not be taken");
-        fs::remove_dir_all(prefix).unwrap();
     }
 
     #[test]
     fn an_mpi_in_its_own_tree_brings_its_libraries() {
-        let prefix = installation("libraries", &["mpicc"]);
-        let mpicc = prefix.join("bin/mpicc").display().to_string();
+        let prefix = installation(&["mpicc"]);
+        let mpicc = prefix.path().join("bin/mpicc").display().to_string();
         let paths = at(&mpicc, Family::Mpich).library_path().unwrap();
-        assert_eq!(env::split_paths(&paths).next(), Some(prefix.join("lib")));
-        fs::remove_dir_all(prefix).unwrap();
+        assert_eq!(env::split_paths(&paths).next(), Some(prefix.path().join("lib")));
     }
 
     #[test]

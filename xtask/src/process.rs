@@ -3,8 +3,11 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fmt;
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
 
 /// Why a chore stopped, in words for the person who started it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +87,36 @@ pub(crate) fn output_or_failure(command: &mut Command) -> Result<String> {
     } else {
         Err(failed(command, output.status))
     }
+}
+
+/// A line that a child has written, with its end.
+pub(crate) enum Line {
+    Out(Vec<u8>),
+    Err(Vec<u8>),
+}
+
+/// The lines of a child whose output is piped, as they come, until both pipes end.
+pub(crate) fn lines(child: &mut Child) -> Receiver<Line> {
+    fn listen(
+        pipe: Option<impl Read + Send + 'static>,
+        to: Sender<Line>,
+        kind: fn(Vec<u8>) -> Line,
+    ) {
+        let Some(pipe) = pipe else { return };
+        thread::spawn(move || {
+            let (mut pipe, mut line) = (BufReader::new(pipe), Vec::new());
+            // An error of reading ends the output, as its end does.
+            while pipe.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+                if to.send(kind(std::mem::take(&mut line))).is_err() {
+                    break;
+                }
+            }
+        });
+    }
+    let (sender, lines) = mpsc::channel();
+    listen(child.stdout.take(), sender.clone(), Line::Out);
+    listen(child.stderr.take(), sender, Line::Err);
+    lines
 }
 
 /// Takes out what a user's settings would say to the command.

@@ -2,12 +2,11 @@
 //! at the end, and below it the closing lines of the test runners, which otherwise are far up in
 //! the log.
 
-use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
+use std::io::{IsTerminal, Write};
 use std::process::{Command, Stdio};
-use std::thread;
 use std::time::Duration;
 
-use crate::process::{Result, cannot_start};
+use crate::process::{self, Line, Result, cannot_start};
 
 /// How a step ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +78,8 @@ pub(crate) struct Heard {
     pub(crate) closing: Vec<String>,
     /// Its slowest tests, the slowest first.
     pub(crate) slowest: Vec<TestTime>,
+    /// How many tests say that they were skipped.
+    pub(crate) skipped: u32,
 }
 
 /// The table, as text.
@@ -122,50 +123,47 @@ pub(crate) fn run_and_listen(command: &mut Command) -> Result<(bool, Heard)> {
 
 fn listen(
     command: &mut Command,
-    to_stdout: impl Write,
-    to_stderr: impl Write + Send,
+    mut to_stdout: impl Write,
+    mut to_stderr: impl Write,
 ) -> Result<(bool, Heard)> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| cannot_start(command, &error))?;
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let heard = thread::scope(|scope| {
-        let errors = scope.spawn(|| stderr.map(|pipe| pass_on(pipe, to_stderr)));
-        let mut heard = stdout.map(|pipe| pass_on(pipe, to_stdout)).unwrap_or_default();
-        let errors = errors.join().ok().flatten().unwrap_or_default();
-        heard.closing.extend(errors.closing);
-        heard.slowest.extend(errors.slowest);
-        Heard { slowest: slowest(heard.slowest), ..heard }
-    });
+    let mut heard = Heard::default();
+    for line in process::lines(&mut child) {
+        match line {
+            Line::Out(line) => heard.pass_on(&line, &mut to_stdout),
+            Line::Err(line) => heard.pass_on(&line, &mut to_stderr),
+        }
+    }
     let status = child.wait().map_err(|error| cannot_start(command, &error))?;
-    Ok((status.success(), heard))
+    Ok((status.success(), heard.at_the_end()))
 }
 
-/// Copies every line. Returns the times of tests and the closing lines among them, and how many
-/// tests say that they were skipped.
-fn pass_on(from: impl Read, mut to: impl Write) -> Heard {
-    let (mut closing, mut skipped) = (Vec::<String>::new(), 0);
-    let mut times = Vec::new();
-    let mut from = BufReader::new(from);
-    let mut line = Vec::new();
-    // An error of reading ends the output, as its end does. An error of writing (no process reads
-    // our output any more) must not stop the step: its result still counts.
-    while from.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
-        let _ = to.write_all(&line).and_then(|()| to.flush());
-        let plain = without_colours(&String::from_utf8_lossy(&line));
+impl Heard {
+    /// Copies a line, and picks out the time of a test or a closing line.
+    fn pass_on(&mut self, line: &[u8], to: &mut impl Write) {
+        // That no process reads our output any more must not stop the step: its result counts.
+        let _ = to.write_all(line).and_then(|()| to.flush());
+        let plain = without_colours(&String::from_utf8_lossy(line));
+        let plain = plain.trim();
         // nextest names what has failed while it runs, and all of it again after its summary.
-        let names_failed = closing.last().is_some_and(|last| is_nextests(last));
-        if is_closing(plain.trim()) || (names_failed && is_nextests(plain.trim())) {
-            closing.push(plain.trim().to_owned());
+        let names_failed = self.closing.last().is_some_and(|last| is_nextests(last));
+        if is_closing(plain) || (names_failed && is_nextests(plain)) {
+            self.closing.push(plain.to_owned());
         }
-        skipped += u32::from(plain.trim().starts_with("skipped: "));
-        times.extend(TestTime::read(plain.trim()));
-        line.clear();
+        self.skipped += u32::from(plain.starts_with("skipped: "));
+        self.slowest.extend(TestTime::read(plain));
     }
-    if skipped > 0 {
-        closing
-            .push(format!("of these, {skipped} said that they had nothing to test here, and why"));
+
+    fn at_the_end(mut self) -> Self {
+        if self.skipped > 0 {
+            let skipped = self.skipped;
+            let line =
+                format!("of these, {skipped} said that they had nothing to test here, and why");
+            self.closing.push(line);
+        }
+        Heard { slowest: slowest(self.slowest), ..self }
     }
-    Heard { closing, slowest: slowest(times) }
 }
 
 /// Whether it is nextest's summary, or a line about a test that has failed: `FAIL [   0.012s] …`.
@@ -206,6 +204,13 @@ mod tests {
         Row { step: step.into(), took: Duration::from_secs(seconds), outcome, closing }
     }
 
+    /// What is passed on of a log, and what is heard.
+    fn heard(log: &str) -> (String, Heard) {
+        let (mut copy, mut heard) = (Vec::new(), Heard::default());
+        log.split_inclusive('\n').for_each(|line| heard.pass_on(line.as_bytes(), &mut copy));
+        (String::from_utf8_lossy(&copy).into_owned(), heard.at_the_end())
+    }
+
     #[test]
     fn the_table_lines_up_and_ends_with_the_runners_words() {
         let rows = [
@@ -237,9 +242,8 @@ test-mpich: Summary [ 2s] 3 tests run
                    failed: kill 3, mpich: WRONG: 7\n\
                    skipped: no launcher\n    skipped: no cluster\nnothing was skipped: fine\n\
                    no newline";
-        let mut copy = Vec::new();
-        let closing = pass_on(log.as_bytes(), &mut copy).closing;
-        assert_eq!(String::from_utf8(copy).unwrap(), log);
+        let (copy, closing) = (heard(log).0, heard(log).1.closing);
+        assert_eq!(copy, log);
         assert_eq!(
             closing,
             [
@@ -256,13 +260,13 @@ test-mpich: Summary [ 2s] 3 tests run
 
     #[test]
     fn both_streams_are_heard_and_the_exit_code_counts() {
-        let script = "echo 'Summary [1]' >&2; echo 'test result: ok. 1 passed'; exit 1";
+        let script = "echo 'Summary [1]' >&2; sleep 0.2; echo 'test result: ok. 1 passed'; exit 1";
         let (ok, heard) = {
             let mut command = Command::new("sh");
             listen(command.args(["-c", script]), std::io::sink(), std::io::sink()).unwrap()
         };
         assert!(!ok);
-        assert_eq!(heard.closing, ["test result: ok. 1 passed", "Summary [1]"]);
+        assert_eq!(heard.closing, ["Summary [1]", "test result: ok. 1 passed"]);
     }
 
     #[test]
@@ -274,7 +278,7 @@ test-mpich: Summary [ 2s] 3 tests run
                    TRY 1 FAIL [   3.100s] (4/4) a::all four\n     \
                    Summary [ 200.000s] 4 tests run: 2 passed\n        \
                    PASS [  12.034s] (2/4) a::all two\n";
-        let slowest = pass_on(log.as_bytes(), std::io::sink()).slowest;
+        let slowest = heard(log).1.slowest;
         let shown = slowest.iter().map(|test| format!("{} {}", test.seconds, test.name));
         let expected =
             ["180.001 a::all three", "12.034 a::all two", "3.1 a::all four", "0.512 a::all one"];

@@ -3,7 +3,6 @@
 
 use std::process::Command;
 
-use crate::libclang;
 use crate::mpi::{Family, Mpi};
 use crate::process;
 
@@ -29,7 +28,7 @@ pub(crate) enum Requirement {
 /// What `slurm/testcluster` starts.
 const SLURM: [&str; 6] = ["slurmctld", "slurmd", "srun", "munged", "ip", "tc"];
 
-/// Where software comes from.
+/// Where software comes from, in the order of the table of [`Requirement`]s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Distribution {
     /// And Ubuntu.
@@ -46,15 +45,7 @@ impl Requirement {
         [Self::CCompiler, Self::PkgConfig, Self::Libclang, Self::Hwloc];
 
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::CCompiler => "a C compiler",
-            Self::PkgConfig => "pkg-config",
-            Self::Libclang => "libclang",
-            Self::Hwloc => "hwloc",
-            Self::Spin => "SPIN",
-            Self::Slurm => "Slurm",
-            Self::Mpi(family) => family.name(),
-        }
+        self.row()[0]
     }
 
     pub(crate) fn is_met(self) -> bool {
@@ -66,7 +57,8 @@ impl Requirement {
                 process::succeeds(Command::new("cc").args(arguments))
             }
             Self::PkgConfig => process::succeeds(pkg_config().arg("--version")),
-            Self::Libclang => libclang::is_here(),
+            // It looks where it will for bindgen.
+            Self::Libclang => clang_sys::load().is_ok(),
             Self::Hwloc => process::succeeds(pkg_config().args(["--exists", "hwloc >= 2.0.0"])),
             Self::Spin => process::succeeds(Command::new("spin").arg("-V")),
             // Where no cluster is configured srun fails whatever it is asked.
@@ -77,43 +69,36 @@ impl Requirement {
         }
     }
 
-    fn packages(self, distribution: Distribution) -> &'static [&'static str] {
-        use Distribution::{Debian, Fedora, Spack};
-        match (self, distribution) {
-            (Self::CCompiler, Debian) => &["gcc", "libc6-dev"],
-            (Self::CCompiler, Fedora | Spack) => &["gcc"],
-            (Self::PkgConfig, Debian) => &["pkg-config"],
-            (Self::PkgConfig, Fedora) => &["pkgconf-pkg-config"],
-            (Self::PkgConfig, Spack) => &["pkgconf"],
-            (Self::Libclang, Debian) => &["libclang-dev"],
-            (Self::Libclang, Fedora) => &["clang-devel"],
-            (Self::Libclang, Spack) => &["llvm"],
-            (Self::Hwloc, Debian) => &["libhwloc-dev"],
-            (Self::Hwloc, Fedora) => &["hwloc-devel"],
-            (Self::Hwloc, Spack) => &["hwloc"],
-            (Self::Spin, Debian | Spack) => &["spin"],
-            // Fedora has no package of SPIN, and the proofs say so where it is missing; the test
-            // cluster needs root, and root needs no Spack.
-            (Self::Spin, Fedora) | (Self::Slurm, Spack) => &[],
-            (Self::Slurm, Debian) => {
-                &["slurmctld", "slurmd", "slurm-client", "munge", "iproute2", "nftables"]
+    fn packages(self, distribution: Distribution) -> impl Iterator<Item = &'static str> {
+        self.row()[1 + distribution as usize].split_whitespace()
+    }
+
+    /// Its name, and its packages in each distribution. Fedora has none of SPIN, and the proofs say
+    /// so where it is missing; the test cluster needs root, and root needs no Spack.
+    fn row(self) -> [&'static str; 4] {
+        match self {
+            Self::CCompiler => ["a C compiler", "gcc libc6-dev", "gcc", "gcc"],
+            Self::PkgConfig => ["pkg-config", "pkg-config", "pkgconf-pkg-config", "pkgconf"],
+            Self::Libclang => ["libclang", "libclang-dev", "clang-devel", "llvm"],
+            Self::Hwloc => ["hwloc", "libhwloc-dev", "hwloc-devel", "hwloc"],
+            Self::Spin => ["SPIN", "spin", "", "spin"],
+            Self::Slurm => [
+                "Slurm",
+                "slurmctld slurmd slurm-client munge iproute2 nftables",
+                "slurm-slurmctld slurm-slurmd munge iproute iproute-tc nftables",
+                "",
+            ],
+            Self::Mpi(Family::Mpich) => ["MPICH", "mpich libmpich-dev", "mpich-devel", "mpich"],
+            Self::Mpi(Family::OpenMpi) => {
+                ["Open MPI", "openmpi-bin libopenmpi-dev", "openmpi-devel", "openmpi"]
             }
-            (Self::Slurm, Fedora) => {
-                &["slurm-slurmctld", "slurm-slurmd", "munge", "iproute", "iproute-tc", "nftables"]
-            }
-            (Self::Mpi(Family::Mpich), Debian) => &["mpich", "libmpich-dev"],
-            (Self::Mpi(Family::Mpich), Fedora) => &["mpich-devel"],
-            (Self::Mpi(Family::Mpich), Spack) => &["mpich"],
-            (Self::Mpi(Family::OpenMpi), Debian) => &["openmpi-bin", "libopenmpi-dev"],
-            (Self::Mpi(Family::OpenMpi), Fedora) => &["openmpi-devel"],
-            (Self::Mpi(Family::OpenMpi), Spack) => &["openmpi"],
         }
     }
 }
 
 /// The packages that bring everything in `missing`.
 pub(crate) fn packages(missing: &[Requirement], distribution: Distribution) -> Vec<&'static str> {
-    missing.iter().flat_map(|requirement| requirement.packages(distribution)).copied().collect()
+    missing.iter().flat_map(|requirement| requirement.packages(distribution)).collect()
 }
 
 /// The names of everything in `missing`, as a phrase.

@@ -1,6 +1,6 @@
 //! Gets the machine ready for a build: finds what is missing and installs it where that is allowed.
 //!
-//! Looking costs a few milliseconds, so every chore that builds does it first. Only `apt-get` is
+//! Looking costs a tenth of a second, so every chore that builds does it first. Only `apt-get` is
 //! ever run, and only by root or with a `sudo` that asks nothing; everywhere else the exact
 //! command is printed and the rest is left to the user.
 

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::mpi::Mpi;
 use crate::process::{self, Failure, Result, cannot_start};
+use crate::step::ALL_BUT_PROOFS;
 
 const PROGRAM: &str = "ultramarine-probe";
 const ARGUMENTS: [&str; 3] = ["deaths", "--kill-at", "0.05"];
@@ -18,13 +19,9 @@ const SECONDS_MAX: &str = "60";
 /// # Errors
 /// The build fails; the job fails, hangs, or reports something else than it should.
 pub(crate) fn run(mpi: &Mpi) -> Result<()> {
-    let mut build = process::cargo();
     // With the features of the whole workspace, as the tests are built: else its crates would be
     // built once more.
-    build.args(["build", "--workspace", "--bin", PROGRAM]);
-    build.args(["--exclude", "ultramarine-proof", "--exclude", "ultramarine-simulator"]);
-    mpi.apply_to(&mut build);
-    process::run(&mut build)?;
+    mpi.build(&[&ALL_BUT_PROOFS[..], &["--bin", PROGRAM]].concat())?;
 
     let mut job = Command::new("timeout");
     job.args(["--kill-after=5", SECONDS_MAX, &mpi.mpiexec, "-n", PROCESSES]);

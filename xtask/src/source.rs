@@ -1,12 +1,12 @@
-//! Reading the source tree: its Rust files, with their code, their comments and their literals
-//! apart, its manifests and its Markdown texts.
-//!
-//! This is no parser. It knows just enough of Rust's lexis that a word in a comment or a string is
-//! not taken for code.
+//! Reading the source tree: its Rust files, with their code and their comments apart, its manifests
+//! and its Markdown texts.
 
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
+
+use proc_macro2::{TokenStream, TokenTree};
 
 /// A text file of the repository.
 #[derive(Debug, Clone)]
@@ -76,106 +76,48 @@ fn collect(folder: &Path, prefix: &str, found: &mut Vec<String>) -> io::Result<(
     Ok(())
 }
 
-/// The text with comments, strings and character literals blanked; line breaks stay where they are.
-pub(crate) fn code_of(text: &str) -> String {
-    code_and_comments(text).0
-}
-
-/// The text with all but the comments blanked; line breaks stay where they are.
-pub(crate) fn comments_of(text: &str) -> String {
-    code_and_comments(text).1
-}
-
-fn code_and_comments(text: &str) -> (String, String) {
-    let mut code = String::with_capacity(text.len());
-    let mut comments = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let after_word = code.ends_with(|c: char| c.is_alphanumeric() || c == '_');
-        let length = not_code(rest, after_word);
-        let (piece, after) = rest.split_at(if length == 0 { first.len_utf8() } else { length });
-        let is_comment = piece.starts_with("//") || piece.starts_with("/*");
-        code.push_str(&if length == 0 { piece.to_owned() } else { blank(piece) });
-        comments.push_str(&if is_comment { piece.to_owned() } else { blank(piece) });
-        rest = after;
+/// The text with comments, strings and character literals blanked, and the text with all but the
+/// comments blanked; line breaks stay where they are. A text that is not Rust is code.
+pub(crate) fn code_and_comments(text: &str) -> (String, String) {
+    let Ok(tokens) = text.parse() else { return (text.to_owned(), blank(text)) };
+    let (mut code, mut comments, mut end) = (String::new(), String::new(), 0);
+    for (place, is_code) in places(text, tokens) {
+        // Between two tokens are space and comments.
+        let (between, token) = (&text[end..place.start], &text[place.clone()]);
+        code += &blank(between);
+        code += &if is_code { token.to_owned() } else { blank(token) };
+        comments += between;
+        comments += &blank(token);
+        end = place.end;
     }
-    (code, comments)
+    (code + &blank(&text[end..]), comments + &text[end..])
 }
 
 fn blank(piece: &str) -> String {
     piece.chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect()
 }
 
-/// How many bytes at the start of `rest` are a comment or a literal; 0 if it starts with code.
-fn not_code(rest: &str, after_word: bool) -> usize {
-    if rest.starts_with("//") {
-        return rest.find('\n').unwrap_or(rest.len());
-    }
-    if rest.starts_with("/*") {
-        return block_comment(rest);
-    }
-    if rest.starts_with('"') {
-        return escaped(rest, '"');
-    }
-    if rest.starts_with('\'') {
-        return character(rest);
-    }
-    if after_word { 0 } else { raw_string(rest) }
-}
-
-/// Block comments nest.
-fn block_comment(rest: &str) -> usize {
-    let mut depth = 0_u32;
-    let mut at = 0;
-    while at < rest.len() {
-        if rest[at..].starts_with("/*") {
-            depth += 1;
-            at += 2;
-        } else if rest[at..].starts_with("*/") {
-            depth -= 1;
-            at += 2;
-            if depth == 0 {
-                return at;
+/// The places of all tokens, each with whether it is code: texts are not. Documentation is a token
+/// to the compiler, and a comment here.
+fn places(text: &str, tokens: TokenStream) -> Vec<(Range<usize>, bool)> {
+    let mut found = Vec::new();
+    for token in tokens {
+        let place = token.span().byte_range();
+        let piece = &text[place.clone()];
+        match token {
+            _ if piece.starts_with("//") || piece.starts_with("/*") => {}
+            TokenTree::Group(group) => {
+                found.push((group.span_open().byte_range(), true));
+                found.extend(places(text, group.stream()));
+                found.push((group.span_close().byte_range(), true));
             }
-        } else {
-            at += rest[at..].chars().next().map_or(1, char::len_utf8);
+            TokenTree::Literal(_) => {
+                found.push((place, piece.starts_with(|c: char| c.is_ascii_digit())));
+            }
+            TokenTree::Ident(_) | TokenTree::Punct(_) => found.push((place, true)),
         }
     }
-    rest.len()
-}
-
-/// A literal between two `quote`s, with backslash escapes.
-fn escaped(rest: &str, quote: char) -> usize {
-    let mut characters = rest.char_indices().skip(1);
-    while let Some((at, c)) = characters.next() {
-        if c == '\\' {
-            characters.next();
-        } else if c == quote {
-            return at + quote.len_utf8();
-        }
-    }
-    rest.len()
-}
-
-/// A character literal, but not a lifetime: `'a'` and `'\n'`, not `'a`.
-fn character(rest: &str) -> usize {
-    let mut characters = rest.chars().skip(1);
-    let (inside, after) = (characters.next(), characters.next());
-    if inside == Some('\\') || after == Some('\'') { escaped(rest, '\'') } else { 0 }
-}
-
-/// `r"…"`, `r#"…"#`, `br#"…"#`, …
-fn raw_string(rest: &str) -> usize {
-    let marker = rest.strip_prefix("br").or_else(|| rest.strip_prefix("cr"));
-    let Some(marker) = marker.or_else(|| rest.strip_prefix('r')) else { return 0 };
-    let opened = marker.trim_start_matches('#');
-    if !opened.starts_with('"') {
-        return 0;
-    }
-    let hashes = marker.len() - opened.len();
-    let start = rest.len() - opened.len() + 1;
-    let end = format!("\"{}", "#".repeat(hashes));
-    rest[start..].find(&end).map_or(rest.len(), |at| start + at + end.len())
+    found
 }
 
 #[cfg(test)]
@@ -184,43 +126,39 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, words: &str) {
-        assert_eq!(code_of(text).split_whitespace().collect::<Vec<_>>().join(" "), words);
+        let code = code_and_comments(text).0;
+        assert_eq!(code.split_whitespace().collect::<Vec<_>>().join(" "), words);
     }
 
     #[test]
     fn comments_go() {
         check("a // b\nc", "a c");
         check("a /* b /* c */ d */ e", "a e");
-        check("a /* never closed", "a");
         check("/// `x::y`\nfn f() {}", "fn f() {}");
+        check("mod a { //! x::y\n b!(/** c */) }", "mod a { b!( ) }");
+        check("no \"Rust", "no \"Rust");
     }
 
     #[test]
     fn comments_stand_alone() {
-        let comments = comments_of("a // b\n\"// c\" /* d\n*/ '/' / /// e");
+        let (_, comments) = code_and_comments("a // b\n\"// c\" /* d\n*/ '/' / /// e");
         let lines: Vec<_> = comments.lines().map(str::trim).collect();
         assert_eq!(lines, ["// b", "/* d", "*/       /// e"]);
     }
 
     #[test]
-    fn literals_go() {
-        check(r#"a "b \" // c" d"#, "a d");
-        check("a r\"b \\\" c r#\"d \" e\"# f br##\"\"# \"## g", "a c f g");
-        check(r"a '\'' b '/' c '\u{1F}' d", "a b c d");
-        check("bar\"x\" b\"y\"", "bar b");
-    }
-
-    #[test]
-    fn lifetimes_raw_names_and_non_ascii_stay() {
+    fn texts_go_and_numbers_lifetimes_and_raw_names_stay() {
+        check(r"a '\'' b '/' c r#type", "a b c r#type");
+        check("a \"b\" r#\"c \" d\"# 1u8 (b\"e\")", "a 1u8 ( )");
         check("fn f<'a>(x: &'a str) -> &'static str", "fn f<'a>(x: &'a str) -> &'static str");
-        check("r#type + rest", "r#type + rest");
         check("größe /* ü */ 'ü' end", "größe end");
     }
 
     #[test]
     fn lines_keep_their_numbers() {
         let text = "a\n\"b\nc\"\n/*\n*/ d";
-        assert_eq!(code_of(text).lines().count(), text.lines().count());
-        assert_eq!(code_of(text).lines().nth(4).unwrap().trim(), "d");
+        let code = code_and_comments(text).0;
+        assert_eq!(code.lines().count(), text.lines().count());
+        assert_eq!(code.lines().nth(4).unwrap().trim(), "d");
     }
 }

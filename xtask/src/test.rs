@@ -110,7 +110,7 @@ fn timed(step: &str, summary: &str, work: impl FnOnce() -> Result<Ending>) -> Ro
         let closing = vec![failure.to_string()];
         (StepOutcome::Failed, Heard { closing, ..Heard::default() })
     });
-    let Heard { closing, slowest } = heard;
+    let Heard { closing, slowest, .. } = heard;
     let row = Row { step: step.to_owned(), took: start.elapsed(), outcome, closing };
     report::footing(&row, &slowest);
     row

@@ -57,8 +57,14 @@ const NAPS_PER_PE: u32 = 250;
 const COMPUTING: &str = "sum_euler --upto 20000 --tasks 400";
 
 /// What is built.
-const PROGRAMS: [&str; 5] =
-    ["naps", "sum_euler", "ultramarine", "ultramarine-probe", "ultramarine-simulator"];
+#[rustfmt::skip]
+const BUILT: [&str; 19] = [
+    "--release",
+    "--package", "ultramarine-examples", "--bin", "naps", "--bin", "sum_euler",
+    "--package", "ultramarine-cli", "--bin", "ultramarine",
+    "--package", "ultramarine-probe", "--bin", "ultramarine-probe",
+    "--package", "ultramarine-simulator", "--bin", "ultramarine-simulator",
+];
 
 /// Whether `cargo xtask simulate` with these arguments is to make recordings. With `--measured`
 /// they are there already, and the simulator reads them.
@@ -75,7 +81,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let words = std::iter::once("validate").chain(arguments.iter().map(String::as_str));
     let arguments = Arguments::try_parse_from(words).unwrap_or_else(|error| error.exit());
     let mpi = setup::one_mpi()?;
-    build(&mpi)?;
+    mpi.build(&BUILT)?;
     let jobs = Jobs { mpi: &mpi, folder: mpi.target_dir().join("validate") };
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
 
@@ -102,19 +108,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         }
     }
     process::status_of(&mut replay).map(process::exit_code)
-}
-
-fn build(mpi: &Mpi) -> Result<()> {
-    let mut build = process::cargo();
-    build.args(["build", "--release"]);
-    for package in ["examples", "cli", "probe", "simulator"] {
-        build.arg("--package").arg(format!("ultramarine-{package}"));
-    }
-    for program in PROGRAMS {
-        build.arg("--bin").arg(program);
-    }
-    mpi.apply_to(&mut build);
-    process::run(&mut build)
 }
 
 /// The real jobs.

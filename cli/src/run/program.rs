@@ -64,14 +64,7 @@ mod tests {
         let error = |name: &str| {
             find(name.as_ref(), Some("/bin".as_ref()), None).expect_err(name).to_string()
         };
-        let text = "there is no program `no-such` on PATH or beside this command: give its path";
-        assert_eq!(error("no-such"), text);
         assert!(error("").starts_with("there is no program ``"));
-        let text = "there is no file `/no/such`: build the program first, or mend the path";
-        assert_eq!(error("/no/such"), text);
-        let text = "`/etc/passwd` cannot be executed: if it is the right file, `chmod +x` makes it \
-                    a program";
-        assert_eq!(error("/etc/passwd"), text);
         assert!(error("/etc/").starts_with("`/etc/` cannot be executed"));
     }
 }

@@ -4,9 +4,8 @@ use crate::harness::{ALLOCATION, HYDRA, Stage, run};
 
 /// The line, with the folder of the stand-ins left out.
 fn line(stage: &Stage, arguments: &str, variables: &[(&str, &str)]) -> String {
-    let mut command = stage.ultramarine(&format!("run --dry-run {arguments}"));
-    let line = run(command.envs(variables.iter().copied())).succeeded().to_owned();
-    let line = line.replace(&format!("{}/", stage.bin().display()), "");
+    let ended = stage.run(&format!("--dry-run {arguments}"), variables);
+    let line = ended.succeeded().replace(&format!("{}/", stage.bin().display()), "");
     line.strip_suffix('\n').expect("a line").to_owned()
 }
 
@@ -161,7 +160,7 @@ fn the_mpiexec_that_was_installed_with_the_library_comes_first() {
 #[test]
 fn the_command_becomes_the_launcher() {
     let stage = Stage::with_both("exec");
-    let ended = run(&mut stage.ultramarine("run -n 2 of_mpich x"));
+    let ended = stage.run("-n 2 of_mpich x", &[]);
     let program = stage.bin().join("of_mpich");
     assert_eq!(ended.code, Some(7), "the launcher's code");
     assert_eq!(ended.out, format!("<-n><2><{}><x>", program.display()));
@@ -171,8 +170,7 @@ fn the_command_becomes_the_launcher() {
 fn it_is_said_why_srun_does_not_start_the_job() {
     let stage = Stage::with_both("not-srun");
     stage.script("srun", "echo 'srun: fatal: no configuration' >&2; exit 1");
-    let mut command = stage.ultramarine("run -n 2 of_mpich");
-    let ended = run(command.envs(ALLOCATION));
+    let ended = stage.run("-n 2 of_mpich", &ALLOCATION);
     let mpiexec = stage.bin().join("mpiexec.hydra");
     let said = format!(
         "ultramarine: srun cannot be used (`srun --mpi=list` fails: srun: fatal: no \

@@ -120,6 +120,12 @@ impl Stage {
         program.display().to_string()
     }
 
+    /// How `ultramarine run` ends with these arguments and variables.
+    pub(crate) fn run(&self, arguments: &str, variables: &[(&str, &str)]) -> Ended {
+        let mut command = self.ultramarine(&format!("run {arguments}"));
+        run(command.envs(variables.iter().copied()))
+    }
+
     /// The command, with nothing but this folder's programs on `PATH`.
     pub(crate) fn ultramarine(&self, arguments: &str) -> Command {
         let arguments: Vec<_> = arguments.split_whitespace().collect();

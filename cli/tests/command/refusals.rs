@@ -2,10 +2,12 @@
 
 use crate::harness::{ALLOCATION, LIBMPI, LIBMPICH, OPEN_MPI, Stage, run};
 
+/// The code of launchers that show what they were told.
+const STARTED: Option<i32> = Some(7);
+
 /// The line with which it refuses, with the folder of the stand-ins left out.
 fn refusal(stage: &Stage, arguments: &str, variables: &[(&str, &str)]) -> String {
-    let mut command = stage.ultramarine(&format!("run {arguments}"));
-    let line = run(command.envs(variables.iter().copied())).refuses();
+    let line = stage.run(arguments, variables).refuses();
     line.replace(&format!("{}/", stage.bin().display()), "")
 }
 
@@ -138,8 +140,7 @@ fn a_host_that_is_not_in_the_allocation() {
              hosts of these, or ask Slurm for that one (sbatch --nodelist=nowhere)"
         );
     }
-    let mut command = stage.ultramarine("run --hosts n[1-2] of_mpich");
-    assert_eq!(run(command.envs(given)).code, Some(7), "srun is started");
+    assert_eq!(stage.run("--hosts n[1-2] of_mpich", &given).code, STARTED, "by srun");
 }
 
 #[test]
@@ -153,8 +154,7 @@ fn a_part_of_a_heterogeneous_job() {
          as slurm/heterogeneous.sbatch does, or name them after `--`, as in --het-group=0,1"
     );
     for flags in ["--het-group=0,1", "--het-group 0-1"] {
-        let mut command = stage.ultramarine(&format!("run of_mpich -- {flags}"));
-        assert_eq!(run(command.envs(parts.iter().copied())).code, Some(7), "srun is started");
+        assert_eq!(stage.run(&format!("of_mpich -- {flags}"), &parts).code, STARTED, "by srun");
     }
     for flags in ["", " -- --het-group=0,1"] {
         assert_eq!(
@@ -201,9 +201,9 @@ fn a_host_without_an_address() {
              name service has"
         );
     }
-    run(&mut stage.ultramarine(&format!("run --dry-run {arguments} of_mpich"))).succeeded();
-    let ended = run(&mut stage.ultramarine("run -n 2 --hosts localhost of_mpich"));
-    assert_eq!(ended.code, Some(7), "the launcher is started: {}", ended.err);
+    stage.run(&format!("--dry-run {arguments} of_mpich"), &[]).succeeded();
+    let ended = stage.run("-n 2 --hosts localhost of_mpich", &[]);
+    assert_eq!(ended.code, STARTED, "{}", ended.err);
 }
 
 #[test]
@@ -213,10 +213,7 @@ fn a_host_that_cannot_be_reached() {
     let arguments = "-n 2 --hosts localhost,198.51.100.1";
     let refused =
         |variables: &[(&str, &str)]| refusal(&stage, &format!("{arguments} of_mpich"), variables);
-    let code = |arguments: &str, variables: &[(&str, &str)]| {
-        let mut command = stage.ultramarine(&format!("run {arguments}"));
-        run(command.envs(variables.iter().copied())).code
-    };
+    let code = |arguments: &str, variables: &[(&str, &str)]| stage.run(arguments, variables).code;
     let mend = |agent| format!("see that `{agent} 198.51.100.1 true` works without a password");
     // It shows what it was told.
     stage.script("ssh", "echo \"ssh: $*\" >&2; exit 255");
@@ -232,33 +229,28 @@ fn a_host_that_cannot_be_reached() {
         refused(&[("HYDRA_LAUNCHER_EXEC", &agent)]),
         format!("`198.51.100.1` cannot be reached (agent: 198.51.100.1 true): {}", mend("agent"))
     );
-    let started = Some(7);
     assert_eq!(code(&format!("--dry-run {arguments} of_mpich"), &[]), Some(0));
-    assert_eq!(code("-n 2 --hosts localhost of_mpich", &[]), started, "this host needs no ssh");
+    assert_eq!(code("-n 2 --hosts localhost of_mpich", &[]), STARTED, "this host needs no ssh");
     // Open MPI's mpiexec says itself that it cannot, and ends.
-    assert_eq!(code(&format!("{arguments} of_open_mpi"), &[]), started);
+    assert_eq!(code(&format!("{arguments} of_open_mpi"), &[]), STARTED);
     // Other launchers need no ssh.
-    assert_eq!(code(&format!("{arguments} of_mpich -- -launcher x"), &[]), started);
-    assert_eq!(code(&format!("--launcher hydra {arguments} of_mpich"), &ALLOCATION), started);
+    assert_eq!(code(&format!("{arguments} of_mpich -- -launcher x"), &[]), STARTED);
+    assert_eq!(code(&format!("--launcher hydra {arguments} of_mpich"), &ALLOCATION), STARTED);
     stage.script("ssh", "PATH=/usr/bin:/bin; exec sleep 1000");
     assert_eq!(
         refused(&[]),
         format!("`198.51.100.1` cannot be reached (ssh: no answer in 10s): {}", mend("ssh"))
     );
     stage.script("ssh", "");
-    assert_eq!(code(&format!("{arguments} of_mpich"), &[]), started);
+    assert_eq!(code(&format!("{arguments} of_mpich"), &[]), STARTED);
 }
 
 #[test]
 fn a_slurm_that_does_not_bind() {
     let stage = Stage::with_both("does-not-bind");
     stage.srun("\tpmi2");
-    let code = |arguments: &str| {
-        let mut command = stage.ultramarine(&format!("run {arguments} of_mpich"));
-        run(command.envs(ALLOCATION)).code
-    };
-    let started = Some(7);
-    assert_eq!(code("--bind numa"), started, "there is no scontrol to be asked");
+    let code = |arguments: &str| stage.run(&format!("{arguments} of_mpich"), &ALLOCATION).code;
+    assert_eq!(code("--bind numa"), STARTED, "there is no scontrol to be asked");
     let scontrol = |text: &str| stage.script("scontrol", text);
     let config = |plugin: &str| scontrol(&format!("echo 'TaskPlugin              = {plugin}'"));
     config("task/none");
@@ -267,25 +259,25 @@ fn a_slurm_that_does_not_bind() {
         "--bind numa was asked for, but this cluster's Slurm does not bind (TaskPlugin = \
          task/none): ask its administrator, or leave out --bind"
     );
-    assert_eq!([code("--bind none"), code("")], [started; 2], "nothing is to be bound");
+    assert_eq!([code("--bind none"), code("")], [STARTED; 2], "nothing is to be bound");
     assert_eq!(code("--dry-run --bind numa"), Some(0));
     config("task/affinity,task/cgroup");
-    assert_eq!(code("--bind numa"), started);
+    assert_eq!(code("--bind numa"), STARTED);
     scontrol("echo 'TaskPlugin = task/none'; exit 1");
-    assert_eq!(code("--bind numa"), started, "what fails is not believed");
+    assert_eq!(code("--bind numa"), STARTED, "what fails is not believed");
 }
 
 #[test]
 fn a_number_of_nothing() {
     let stage = Stage::new("nothing");
-    for arguments in ["run -n 0 sh", "run -N 0 sh", "run --per-host 0 sh"] {
-        let ended = run(&mut stage.ultramarine(arguments));
+    for arguments in ["-n 0 sh", "-N 0 sh", "--per-host 0 sh"] {
+        let ended = stage.run(arguments, &[]);
         let first = ended.err.lines().next().unwrap_or_default();
         assert_eq!(ended.code, Some(2));
         assert!(first.starts_with("error: invalid value '0' for '"), "{first}");
         assert!(first.ends_with(": at least one is needed"), "{first}");
     }
-    let ended = run(&mut stage.ultramarine("run -n 3"));
+    let ended = stage.run("-n 3", &[]);
     assert!(ended.code == Some(2) && ended.err.contains("<PROGRAM>"), "{}", ended.err);
 }
 
@@ -334,5 +326,5 @@ fn open_mpi_does_not_work_for_root() {
     );
     let mut command = stage.ultramarine("run -n 2 of_open_mpi -- --allow-run-as-root");
     command.env_remove("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM");
-    assert_eq!(run(&mut command).code, Some(7), "the launcher is started");
+    assert_eq!(run(&mut command).code, STARTED);
 }

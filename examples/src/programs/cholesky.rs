@@ -4,9 +4,8 @@
 //! What comes out is how exact the factor is: the residual `A x - L (Lᵀ x)` for a random `x`,
 //! relative to `A x`. The factor's tiles stay on the PEs.
 
-use crate::{AssignmentChoice, GraphFlags, JobFlags, Report, name_of, random};
-use clap::builder::RangedI64ValueParser;
-use clap::{Parser, ValueEnum};
+use crate::{AssignmentChoice, GraphFlags, Job, name_of, random, ranged, run_program};
+use clap::ValueEnum;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use rayon::prelude::*;
@@ -17,8 +16,7 @@ use ultramarine::skeletons::dag::{Builder, Node, dag};
 use ultramarine::{Error, Result};
 
 /// Compute the Cholesky factor of a symmetric matrix, tile by tile, as a graph.
-#[derive(Clone, Parser)]
-#[command(version)]
+#[derive(Clone, clap::Args)]
 struct Arguments {
     #[command(flatten)]
     matrix: Matrix,
@@ -33,13 +31,10 @@ struct Arguments {
     #[arg(long)]
     drop_used: bool,
     /// Hold tiles of at most this many MiB on each PE, and compute dropped ones again if need be.
-    #[arg(long, value_name = "MIB", allow_negative_numbers = true)]
-    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1 << 30))]
+    #[arg(long, value_name = "MIB", value_parser = ranged::<u64>(1..=1 << 30))]
     memory: Option<u64>,
     #[command(flatten)]
     graph: GraphFlags,
-    #[command(flatten)]
-    job: JobFlags,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -54,12 +49,11 @@ enum Skeleton {
 #[derive(Clone, Copy, clap::Args, Serialize, Deserialize)]
 struct Matrix {
     /// The number of rows and columns of the matrix: a multiple of --tile.
-    #[arg(long, value_name = "N", default_value_t = 3072, allow_negative_numbers = true)]
-    #[arg(value_parser = RangedI64ValueParser::<usize>::new().range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 3072)]
+    #[arg(value_parser = ranged::<usize>(1..=100_000))]
     size: usize,
     /// The number of rows and columns of a tile.
-    #[arg(long, value_name = "N", default_value_t = 256, allow_negative_numbers = true)]
-    #[arg(value_parser = RangedI64ValueParser::<usize>::new().range(1..=4096))]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = ranged::<usize>(1..=4096))]
     tile: usize,
     /// The seed of the random matrix.
     #[arg(long, default_value_t = 1)]
@@ -330,18 +324,16 @@ fn by_rayon(matrix: &Matrix) -> f64 {
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    arguments.job.clone().run(arguments, cholesky)
+    run_program("cholesky", cholesky)
 }
 
-async fn cholesky(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { matrix, skeleton, assignment, drop_used, memory, graph, job } = arguments;
-    let mut graph = graph.begin(&name_of(&skeleton))?;
+async fn cholesky(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { matrix, skeleton, assignment, drop_used, memory, graph } = arguments;
+    let mut graph = graph.begin(&name_of(&skeleton), None)?;
     if !matrix.size.is_multiple_of(matrix.tile) {
         let Matrix { size, tile, .. } = matrix;
         return Err(Error::other(format!("--size {size} is no multiple of --tile {tile}")));
     }
-    let cx = job.begin(cx)?;
     let start = Instant::now();
     let residual = match skeleton {
         Skeleton::Dag => {
@@ -352,15 +344,14 @@ async fn cholesky(cx: Context, arguments: Arguments) -> Result<()> {
             if let Some(mib) = memory {
                 dag = dag.memory(mib << 20);
             }
-            graph.run(&cx, &job, dag).await?
+            graph.run(&job, dag).await?
         }
         Skeleton::Rayon => {
-            cx.spawn_fn(Distance::ZERO, |matrix: Matrix| by_rayon(&matrix), matrix).await?
+            job.cx.spawn_fn(Distance::ZERO, |matrix: Matrix| by_rayon(&matrix), matrix).await?
         }
     };
-    let flags = (name_of(&skeleton), &job);
-    let report = Report::gather(&cx, "cholesky", flags, start, residual).await?;
+    let report = job.report(name_of(&skeleton), start, residual).await?;
     let gigaflops = (matrix.size as f64).powi(3) / 3e9 / report.elapsed().as_secs_f64();
-    report.with("gigaflops", gigaflops).print(&job)?;
+    report.with("gigaflops", gigaflops).print()?;
     graph.finish()
 }

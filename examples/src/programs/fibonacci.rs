@@ -5,32 +5,22 @@
 //! The time grows like `F(n)`, by three fifths with each `n`: 40 takes seconds, and 93, the last
 //! whose number fits 64 bits, would take thousands of years.
 
-use crate::{DivideSkeleton, JobFlags, JournalFlags, Report, Solvers, name_of};
-use clap::Parser;
+use crate::{DivideFlags, Job, Solvers, ranged, run_program};
 use serde::{Deserialize, Serialize};
-use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
 
 /// Compute the Fibonacci number F(N), where F(0) = 0 and F(1) = 1, by divide and conquer.
-#[derive(Clone, Parser)]
-#[command(version)]
+#[derive(Clone, clap::Args)]
 struct Arguments {
     /// The index of the number to compute. F(93) is the last that fits 64 bits.
-    #[arg(long, value_name = "N", default_value_t = 35, allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=N_MAX))]
+    #[arg(long, value_name = "N", default_value_t = 35, value_parser = ranged::<u32>(1..=N_MAX))]
     n: u32,
     /// Do not divide problems F(T) and smaller; compute them by a plain recursion.
-    #[arg(long, value_name = "T", default_value_t = 0, allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(0..=N_MAX))]
+    #[arg(long, value_name = "T", default_value_t = 0, value_parser = ranged::<u32>(0..=N_MAX))]
     threshold: u32,
-    /// How the work is spread over the PEs.
-    #[arg(long, value_enum, default_value_t = DivideSkeleton::ParDivideAndConquer)]
-    skeleton: DivideSkeleton,
     #[command(flatten)]
-    journal: JournalFlags,
-    #[command(flatten)]
-    job: JobFlags,
+    divide: DivideFlags,
 }
 
 /// `F(94)` is greater than `u64::MAX`.
@@ -96,13 +86,11 @@ fn with_rayon(problem: Problem) -> u64 {
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    arguments.job.clone().run(arguments, run)
+    run_program("fibonacci", run)
 }
 
-async fn run(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { n, threshold, skeleton, journal, job } = arguments;
-    let cx = job.begin(cx)?;
+async fn run(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { n, threshold, divide } = arguments;
     let solvers = Solvers {
         algorithm: DivideAndConquer::new(
             Problem::is_trivial,
@@ -115,8 +103,6 @@ async fn run(cx: Context, arguments: Arguments) -> Result<()> {
         rayon: with_rayon,
         sequential,
     };
-    let start = Instant::now();
-    let work = skeleton.conquer(&cx, &journal, solvers, Problem { n, threshold, level: 0 });
-    let result = job.progress(&cx, None, work).await?;
-    Report::gather(&cx, "fibonacci", (name_of(&skeleton), &job), start, result).await?.print(&job)
+    let (_, report) = divide.solve(&job, solvers, Problem { n, threshold, level: 0 }).await?;
+    report.print()
 }

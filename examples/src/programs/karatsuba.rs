@@ -4,18 +4,15 @@
 //! node for each product: a source for one that is short enough to be multiplied at once, and a
 //! combination of three others for the rest.
 
-use crate::{GraphFlags, JobFlags, JournalFlags, Report, read_text};
-use clap::Parser;
+use crate::{GraphFlags, Job, JournalFlags, read_text, run_program};
 use num_bigint::BigUint;
 use std::path::PathBuf;
 use std::time::Instant;
-use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
 use ultramarine::{Error, Result};
 
 /// Multiply two whole numbers by Karatsuba's algorithm, as a graph.
-#[derive(Clone, Parser)]
-#[command(version)]
+#[derive(Clone, clap::Args)]
 struct Arguments {
     /// A factor, in decimal digits; or `@FILE`, for a file that holds them.
     #[arg(value_parser = factor)]
@@ -24,15 +21,13 @@ struct Arguments {
     #[arg(value_parser = factor)]
     b: Factor,
     /// Multiply factors of at most this many bits at once.
-    #[arg(long, value_name = "BITS", default_value_t = 4096, allow_negative_numbers = true)]
+    #[arg(long, value_name = "BITS", default_value_t = 4096)]
     #[arg(value_parser = clap::value_parser!(u64).range(8..))]
     threshold: u64,
     #[command(flatten)]
     graph: GraphFlags,
     #[command(flatten)]
     journal: JournalFlags,
-    #[command(flatten)]
-    job: JobFlags,
 }
 
 /// A command line takes some 100,000 digits, a file any number of them.
@@ -113,21 +108,18 @@ const KEPT: u32 = 5;
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    arguments.job.clone().run(arguments, run)
+    run_program("karatsuba", run)
 }
 
-async fn run(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { a, b, threshold, graph, journal, job } = arguments;
-    let mut graph = graph.begin_beside(journal.file.as_deref(), "dag")?;
-    let cx = job.begin(cx)?;
+async fn run(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { a, b, threshold, graph, journal } = arguments;
+    let mut graph = graph.begin("dag", Some(journal))?;
     let (a, b) = (a.read()?, b.read()?);
     let build = |g: &mut Builder, (a, b, threshold): &(BigUint, BigUint, u64)| {
         product(g, (a.clone(), b.clone()), *threshold, KEPT)
     };
     let start = Instant::now();
-    let (dag, flags) = (dag(build, (a, b, threshold)), (&job, Some(&journal)));
-    let product = graph.run_kept(&cx, flags, dag).await?.to_string();
-    Report::gather(&cx, "karatsuba", ("dag", &job), start, product).await?.print(&job)?;
+    let product = graph.run(&job, dag(build, (a, b, threshold))).await?.to_string();
+    job.report("dag", start, product).await?.print()?;
     graph.finish()
 }

@@ -6,30 +6,24 @@
 //! primes up to the square root of the largest, which it finds itself. So tasks only compute, tasks
 //! of equal length take nearly equal time, and an argument is two numbers.
 
-use crate::{JobFlags, MapFlags, MapRun, Report, TASKS_MAX};
-use clap::Parser;
-use clap::builder::RangedI64ValueParser;
+use crate::{Job, MapFlags, TASKS_MAX, ranged, run_program};
 use std::ops::Range;
-use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
 
 /// Sum Liouville's function over 1, 2, …, N.
-#[derive(Clone, Parser)]
-#[command(version)]
+#[derive(Clone, clap::Args)]
 struct Arguments {
     /// The last number.
-    #[arg(long, value_name = "N", default_value_t = 100_000_000, allow_negative_numbers = true)]
-    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=UPTO_MAX as i64))]
+    #[arg(long, value_name = "N", default_value_t = 100_000_000)]
+    #[arg(value_parser = ranged::<u64>(1..=UPTO_MAX as i64))]
     upto: u64,
     /// The number of tasks.
-    #[arg(long, value_name = "K", default_value_t = 100, allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
+    #[arg(long, value_name = "K", default_value_t = 100)]
+    #[arg(value_parser = ranged::<u32>(1..=TASKS_MAX))]
     tasks: u32,
     #[command(flatten)]
     map: MapFlags,
-    #[command(flatten)]
-    job: JobFlags,
 }
 
 /// The largest `--upto`. Each task sieves with all primes up to its square root, a million.
@@ -40,23 +34,14 @@ pub const BLOCK: usize = 1 << 15;
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    arguments.job.clone().run(arguments, liouville)
+    run_program("liouville", liouville)
 }
 
-async fn liouville(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { upto, tasks, map, job } = arguments;
-    let cx = job.begin(cx)?;
+async fn liouville(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { upto, tasks, map } = arguments;
     let ranges = split_range(1..upto + 1, tasks as usize);
-    let mut run = MapRun::begin(&map, &cx).await?;
-    let start = Instant::now();
-    let total = job.progress.then(|| map.skeleton.tasks(&cx, ranges.len()));
-    let work = run.map(&cx, sum_liouville, ranges);
-    let sums = job.progress(&cx, total, work).await?;
-    let sum: i64 = sums.iter().sum();
-    let report = Report::gather(&cx, "liouville", (map.skeleton, &job), start, sum).await?;
-    run.finish(&report)?;
-    report.print(&job)
+    let (sums, map) = map.run(&job, sum_liouville, ranges).await?;
+    map.report(&job, sums.iter().sum::<i64>()).await?.print()
 }
 
 /// The sum of `λ` over the range, which is not empty and starts at 1 or later.

@@ -5,10 +5,12 @@
 //! An example of map and reduce over rows. The result is a checksum and, on request, the colours of
 //! the pixels.
 
-use crate::{JobFlags, JournalFlags, Picture, Report, name_of};
-use clap::{Parser, ValueEnum};
+use crate::whole_file::WholeFile;
+use crate::{Job, JournalFlags, name_of, ranged, run_program};
+use clap::ValueEnum;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 use std::time::Instant;
 use ultramarine::prelude::*;
@@ -18,23 +20,22 @@ use ultramarine::{Result, skeletons};
 ///
 /// The result is a checksum: the sum over all pixels of the pixel's count times its number (counted
 /// from 1, row by row), modulo 2^53.
-#[derive(Clone, Parser)]
-#[command(version)]
+#[derive(Clone, clap::Args)]
 struct Arguments {
     /// The picture's width in pixels.
-    #[arg(long, value_name = "W", default_value_t = 1200, allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=PIXELS_MAX))]
+    #[arg(long, value_name = "W", default_value_t = 1200)]
+    #[arg(value_parser = ranged::<u32>(1..=PIXELS_MAX))]
     width: u32,
     /// The picture's height in pixels.
-    #[arg(long, value_name = "H", default_value_t = 900, allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=PIXELS_MAX))]
+    #[arg(long, value_name = "H", default_value_t = 900)]
+    #[arg(value_parser = ranged::<u32>(1..=PIXELS_MAX))]
     height: u32,
     /// The largest number of steps tried for a pixel.
-    #[arg(long, value_name = "D", default_value_t = 1000, allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX))]
+    #[arg(long, value_name = "D", default_value_t = 1000)]
+    #[arg(value_parser = ranged::<u32>(1..=DEPTH_MAX))]
     depth: u32,
     /// The number of rows that are not divided further. 0 counts as 1.
-    #[arg(long, value_name = "T", default_value_t = 8, allow_negative_numbers = true)]
+    #[arg(long, value_name = "T", default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..))]
     threshold: u32,
     /// Write the picture to this PNG file at the end.
@@ -45,8 +46,6 @@ struct Arguments {
     skeleton: Skeleton,
     #[command(flatten)]
     journal: JournalFlags,
-    #[command(flatten)]
-    job: JobFlags,
 }
 
 /// A skeleton that maps and reduces the rows, or a program without one to compare with.
@@ -222,24 +221,32 @@ impl Skeleton {
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    arguments.job.clone().run(arguments, mandelbrot)
+    run_program("mandelbrot", mandelbrot)
 }
 
-async fn mandelbrot(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { width, height, depth, threshold, out, skeleton, journal, job } = arguments;
-    let cx = job.begin(cx)?;
-    let picture = out.map(|path| Picture::at(&path)).transpose()?;
+async fn mandelbrot(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { width, height, depth, threshold, out, skeleton, journal } = arguments;
+    let picture = out.map(|path| WholeFile::at(&path, "picture")).transpose()?;
     let spec = PictureSpec { width, height, depth, is_painted: picture.is_some() };
     let start = Instant::now();
-    let work = skeleton.rows(&cx, &journal, threshold.into(), spec);
-    let rows = job.progress(&cx, None, work).await?;
-    let of = (name_of(&skeleton), &job);
-    let report = Report::gather(&cx, "mandelbrot", of, start, rows.checksum()).await?;
+    let work = skeleton.rows(&job.cx, &journal, threshold.into(), spec);
+    let rows = job.progress(None, work).await?;
+    let report = job.report(name_of(&skeleton), start, rows.checksum()).await?;
     // The report comes before the picture, so that it is not lost if the picture cannot be saved.
-    report.print(&job)?;
-    if let Some(picture) = picture {
-        picture.save((width, height), &palette(), &rows.pixels)?;
-    }
-    Ok(())
+    report.print()?;
+    picture.map_or(Ok(()), |file| save(file, (width, height), &rows.pixels))
+}
+
+/// Writes the picture as a PNG file. `pixels` are indexes into the palette, row by row.
+fn save(file: WholeFile, (width, height): (u32, u32), pixels: &[u8]) -> Result<()> {
+    file.save(|file| {
+        let mut buffer = BufWriter::new(file);
+        let mut encoder = png::Encoder::new(&mut buffer, width, height);
+        encoder.set_color(png::ColorType::Indexed);
+        encoder.set_palette(palette());
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(pixels)?;
+        writer.finish()?;
+        buffer.flush()
+    })
 }

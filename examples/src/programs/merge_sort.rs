@@ -4,67 +4,52 @@
 //! The arguments are arrays, which are sent without encoding. The results are structures, which are
 //! encoded.
 
-use crate::{JobFlags, MapFlags, MapRun, Report, TASKS_MAX, random};
-use clap::Parser;
-use clap::builder::RangedU64ValueParser;
+use crate::{Job, MapFlags, TASKS_MAX, random, ranged, run_program};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result};
 
 /// Sort random numbers, and print a digest of the sorted sequence.
-#[derive(Clone, Parser)]
-#[command(version)]
+#[derive(Clone, clap::Args)]
 struct Arguments {
     /// How many numbers to sort, of 8 bytes each.
-    #[arg(long, value_name = "N", default_value_t = 20_000_000, allow_negative_numbers = true)]
-    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=NUMBERS_MAX))]
+    #[arg(long, value_name = "N", default_value_t = 20_000_000)]
+    #[arg(value_parser = ranged::<usize>(1..=NUMBERS_MAX))]
     numbers: usize,
     /// The number of tasks.
-    #[arg(long, value_name = "K", default_value_t = 40, allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
+    #[arg(long, value_name = "K", default_value_t = 40)]
+    #[arg(value_parser = ranged::<u32>(1..=TASKS_MAX))]
     tasks: u32,
     /// The seed of the random numbers.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
     map: MapFlags,
-    #[command(flatten)]
-    job: JobFlags,
 }
 
 /// The largest `--numbers`. The root holds all of them twice.
-const NUMBERS_MAX: u64 = 1_000_000_000;
+const NUMBERS_MAX: i64 = 1_000_000_000;
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    arguments.job.clone().run(arguments, merge_sort)
+    run_program("merge_sort", merge_sort)
 }
 
-async fn merge_sort(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { numbers, tasks, seed, map, job } = arguments;
-    let cx = job.begin(cx)?;
+async fn merge_sort(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { numbers, tasks, seed, map } = arguments;
     let mut random = random(seed);
     let parts: Vec<Vec<u64>> = split_range(0..numbers as u64, tasks as usize)
         .into_iter()
         .map(|part| part.map(|_| random()).collect())
         .collect();
-    let mut run = MapRun::begin(&map, &cx).await?;
-    let start = Instant::now();
-    let total = job.progress.then(|| map.skeleton.tasks(&cx, parts.len()));
-    let work = run.map(&cx, SortedRun::of, parts);
-    let runs = job.progress(&cx, total, work).await?;
+    let (runs, map) = map.run(&job, SortedRun::of, parts).await?;
     let whole = |runs: &[SortedRun]| runs.iter().all(SortedRun::is_whole);
     if !whole(&runs) || runs.iter().map(|run| run.numbers.len()).sum::<usize>() != numbers {
         return Err(Error::other("some numbers are not what was sent"));
     }
-    let digest = digest(merge(&runs)).cast_signed();
-    let report = Report::gather(&cx, "merge_sort", (map.skeleton, &job), start, digest).await?;
-    run.finish(&report)?;
-    report.print(&job)
+    map.report(&job, digest(merge(&runs)).cast_signed()).await?.print()
 }
 
 /// Sorted numbers.

@@ -1,32 +1,29 @@
 //! A job one of whose tasks does what no one expects of a task. The others must not mind: `cargo
 //! xtask chaos` runs it for that.
 
-use crate::{JobFlags, MapFlags, MapRun, Report, TASKS_MAX};
-use clap::{Parser, ValueEnum};
+use crate::{Job, MapFlags, TASKS_MAX, ranged, run_program};
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result};
 
 /// Sum squares, while a task on the last PE does something odd.
-#[derive(Clone, Parser)]
-#[command(version)]
+#[derive(Clone, clap::Args)]
 struct Arguments {
     /// The number of tasks that compute.
-    #[arg(long, value_name = "K", default_value_t = 300, allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=TASKS_MAX))]
+    #[arg(long, value_name = "K", default_value_t = 300)]
+    #[arg(value_parser = ranged::<u32>(1..=TASKS_MAX))]
     tasks: u32,
     /// What the task does, if anything. The last PE may end by it, so there must be others.
     #[arg(long)]
     deed: Option<Deed>,
     #[command(flatten)]
     map: MapFlags,
-    #[command(flatten)]
-    job: JobFlags,
 }
 
 #[derive(Clone, Copy, ValueEnum, Serialize, Deserialize)]
@@ -50,29 +47,23 @@ const TASK: Duration = Duration::from_millis(5);
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    arguments.job.clone().run(arguments, odd_tasks)
+    run_program("odd_tasks", odd_tasks)
 }
 
-async fn odd_tasks(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { tasks, deed, map, job } = arguments;
+async fn odd_tasks(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { tasks, deed, map } = arguments;
+    let cx = job.cx.unsupervised();
     let last = Pe::new(cx.pes() - 1);
     if deed.is_some() && last == cx.pe() {
         return Err(Error::other("a --deed needs a second PE (--pes 2)"));
     }
     // It must not be done again elsewhere.
     let done = deed.map(|deed| cx.spawn_at(last, commit, deed));
-    let cx = job.begin(cx)?;
-    let mut run = MapRun::begin(&map, &cx).await?;
-    let start = Instant::now();
-    let total = job.progress.then(|| map.skeleton.tasks(&cx, tasks as usize));
-    let squares = job.progress(&cx, total, run.map(&cx, square, (0..tasks).collect())).await?;
-    let sum: u64 = squares.iter().sum();
-    let report = Report::gather(&cx, "odd_tasks", (map.skeleton, &job), start, sum).await?;
-    run.finish(&report)?;
+    let (squares, map) = map.run(&job, square, (0..tasks).collect()).await?;
+    let report = map.report(&job, squares.iter().sum::<u64>()).await?;
     // Whatever became of it.
     drop(done);
-    report.print(&job)
+    report.print()
 }
 
 fn square(n: u32) -> u64 {

@@ -5,40 +5,33 @@
 //! added in the same order, so the sum has the same bits on any number of PEs. The integrand over x
 //! is itself an integral over y, by the same rule, so a single value takes longer near a peak, too.
 
-use crate::{DivideSkeleton, JobFlags, JournalFlags, Report, Solvers, name_of};
-use clap::{Parser, ValueEnum};
+use crate::{DivideFlags, Job, Solvers, name_of, run_program};
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
-use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result};
 
 /// Integrate a function of x and y over a square. The function is hard to integrate in some places.
-#[derive(Clone, Parser)]
-#[command(version)]
+#[derive(Clone, clap::Args)]
 struct Arguments {
     /// The function to integrate.
     #[arg(long, value_enum, default_value_t = Function::Peak)]
     function: Function,
     /// The lower limit of both x and y.
-    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", default_value_t = 0.0)]
     #[arg(value_parser = |x: &str| number(x, -1e6..=1e6))]
     from: f64,
     /// The upper limit of both x and y.
-    #[arg(long, value_name = "X", default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", default_value_t = 1.0)]
     #[arg(value_parser = |x: &str| number(x, -1e6..=1e6))]
     to: f64,
     /// The largest error of the integral over an interval that is not divided.
-    #[arg(long, value_name = "T", default_value_t = 1e-8, allow_negative_numbers = true)]
+    #[arg(long, value_name = "T", default_value_t = 1e-8)]
     #[arg(value_parser = |t: &str| number(t, 1e-15..=1.0))]
     tolerance: f64,
-    /// How the work is spread over the PEs.
-    #[arg(long, value_enum, default_value_t = DivideSkeleton::ParDivideAndConquer)]
-    skeleton: DivideSkeleton,
     #[command(flatten)]
-    journal: JournalFlags,
-    #[command(flatten)]
-    job: JobFlags,
+    divide: DivideFlags,
 }
 
 fn number(text: &str, range: RangeInclusive<f64>) -> std::result::Result<f64, String> {
@@ -175,16 +168,14 @@ fn sequential(interval: Interval) -> f64 {
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    arguments.job.clone().run(arguments, quadrature)
+    run_program("quadrature", quadrature)
 }
 
-async fn quadrature(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { function, from, to, tolerance, skeleton, journal, job } = arguments;
+async fn quadrature(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { function, from, to, tolerance, divide } = arguments;
     if from >= to {
         return Err(Error::other(format!("--from must be less than --to, not {from} and {to}")));
     }
-    let cx = job.begin(cx)?;
     let solvers = Solvers {
         algorithm: DivideAndConquer::new(
             Interval::is_trivial,
@@ -197,10 +188,9 @@ async fn quadrature(cx: Context, arguments: Arguments) -> Result<()> {
         rayon: with_rayon,
         sequential,
     };
-    let start = Instant::now();
     let integrand = Integrand { function, range: (from, to), tolerance, x: None };
-    let work = skeleton.conquer(&cx, &journal, solvers, Interval::whole(integrand));
-    let integral = job.progress(&cx, None, work).await?;
+    let whole = Interval::whole(integrand);
+    let (integral, report) = divide.solve(&job, solvers, whole).await?;
     if !integral.is_finite() {
         let reason = "is the function finite there, at the ends too?";
         let name = name_of(&function);
@@ -208,6 +198,5 @@ async fn quadrature(cx: Context, arguments: Arguments) -> Result<()> {
             "from {from} to {to} the integral of {name} is {integral}: {reason}"
         )));
     }
-    let report = Report::gather(&cx, "quadrature", (name_of(&skeleton), &job), start, integral);
-    report.await?.print(&job)
+    report.print()
 }

@@ -8,34 +8,25 @@
 //! further and take a few microseconds each. The first part of a problem is solved together with
 //! it, so the report counts about 54,060 tasks.
 
-use crate::{DivideSkeleton, JobFlags, JournalFlags, Report, Solvers, name_of};
-use clap::Parser;
+use crate::{DivideFlags, Job, Solvers, ranged, run_program};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use std::time::Instant;
 use ultramarine::Result;
 use ultramarine::prelude::*;
 
 /// Count the ways to place N queens so that none attacks another.
-#[derive(Clone, Parser)]
-#[command(version)]
+#[derive(Clone, clap::Args)]
 struct Arguments {
     /// The number of queens, and of rows and columns of the board. Above 17 it takes long.
-    #[arg(long, value_name = "N", default_value_t = 13, allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=20))]
+    #[arg(long, value_name = "N", default_value_t = 13, value_parser = ranged::<u32>(1..=20))]
     board: u32,
     /// Divide the boards of the first T rows into a task for each placement. 0 makes one task in
     /// all.
-    #[arg(long, value_name = "T", default_value_t = 5, allow_negative_numbers = true)]
+    #[arg(long, value_name = "T", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..))]
     threshold: u32,
-    /// How the work is spread over the PEs.
-    #[arg(long, value_enum, default_value_t = DivideSkeleton::ParDivideAndConquer)]
-    skeleton: DivideSkeleton,
     #[command(flatten)]
-    journal: JournalFlags,
-    #[command(flatten)]
-    job: JobFlags,
+    divide: DivideFlags,
 }
 
 /// Boards with at most this number of queens are placed on any PE: 170 boards of size 14. Boards
@@ -103,7 +94,7 @@ impl Board {
 }
 
 /// Counts the ways to place queens in the remaining rows.
-fn count(board: Board) -> u64 {
+pub(crate) fn count(board: Board) -> u64 {
     if board.row == board.size { 1 } else { board.placements().map(count).sum() }
 }
 
@@ -117,13 +108,11 @@ pub fn with_rayon(board: Board) -> u64 {
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    arguments.job.clone().run(arguments, queens)
+    run_program("queens", queens)
 }
 
-async fn queens(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { board, threshold, skeleton, journal, job } = arguments;
-    let cx = job.begin(cx)?;
+async fn queens(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { board, threshold, divide } = arguments;
     let solvers = Solvers {
         algorithm: DivideAndConquer::new(
             Board::is_trivial,
@@ -136,8 +125,6 @@ async fn queens(cx: Context, arguments: Arguments) -> Result<()> {
         rayon: with_rayon,
         sequential: count,
     };
-    let start = Instant::now();
-    let work = skeleton.conquer(&cx, &journal, solvers, Board::empty(board, threshold));
-    let result = job.progress(&cx, None, work).await?;
-    Report::gather(&cx, "queens", (name_of(&skeleton), &job), start, result).await?.print(&job)
+    let (_, report) = divide.solve(&job, solvers, Board::empty(board, threshold)).await?;
+    report.print()
 }

@@ -6,8 +6,8 @@
 //! one SHA-1, a tenth of a microsecond. Flags and trees are those of the reference program, so its
 //! sample trees have the published flags (T1: `-t1 -a3 -d10 -b4 -r19`).
 
-use crate::{JobFlags, JournalFlags, Report, splitting};
-use clap::{Parser, ValueEnum};
+use crate::{Job, SearchFlags, name_of, run_program};
+use clap::ValueEnum;
 use rayon::iter::{ParallelIterator, walk_tree_postfix};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -16,22 +16,15 @@ use ultramarine::prelude::*;
 use ultramarine_uts::{Node, Uts};
 
 /// Count the nodes of an unbalanced tree.
-#[derive(Clone, Parser)]
-#[command(version)]
+#[derive(Clone, clap::Args)]
 struct Arguments {
     #[command(flatten)]
     tree: Uts,
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::ParEnumerate)]
     skeleton: Skeleton,
-    /// When a task splits off tasks for others: `steal-driven` (when no task is left to steal),
-    /// `depth:N` (a task for each node down to depth N) or `budget:N` (after each N nodes).
-    #[arg(long, default_value = "steal-driven", value_parser = splitting)]
-    splitting: Splitting,
     #[command(flatten)]
-    journal: JournalFlags,
-    #[command(flatten)]
-    job: JobFlags,
+    search: SearchFlags,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -70,32 +63,27 @@ impl TreeCounts {
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    arguments.job.clone().run(arguments, uts)
+    run_program("uts", uts)
 }
 
-async fn uts(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { tree, skeleton, splitting, journal, job } = arguments;
+async fn uts(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { tree, skeleton, search: flags } = arguments;
     if !matches!(skeleton, Skeleton::ParEnumerate) {
-        journal.refuse_for(&skeleton)?;
+        flags.journal.refuse_for(&skeleton)?;
     }
-    let cx = job.begin(cx)?;
     let start = Instant::now();
     let found = match skeleton {
         Skeleton::ParEnumerate => {
             let visit = |_: &Uts, node: &Node, found: &mut TreeCounts| found.visit(node);
             let merge = |found: &mut TreeCounts, other: TreeCounts| found.add(&other);
             let root = tree.root();
-            let work = journal.search(&cx, enumerate(splitting, visit, merge, tree, root));
-            job.progress(&cx, None, work).await?
+            flags.run(&job, enumerate(flags.splitting, visit, merge, tree, root)).await?
         }
         Skeleton::Rayon => by_rayon(&tree),
         Skeleton::Sequential => sequential(&tree),
     };
-    let value = skeleton.to_possible_value();
-    let skeleton = value.as_ref().map_or("", |value| value.get_name());
-    let report = Report::gather(&cx, "uts", (skeleton, &job), start, found.nodes).await?;
-    report.with("depth", found.depth).with("leaves", found.leaves).print(&job)
+    let report = job.report(name_of(&skeleton), start, found.nodes).await?;
+    report.with("depth", found.depth).with("leaves", found.leaves).print()
 }
 
 fn by_rayon(tree: &Uts) -> TreeCounts {

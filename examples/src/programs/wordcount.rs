@@ -1,37 +1,31 @@
 //! How often each word occurs in text files, as a graph: the words of each part of a file, and a
 //! tree of merged counts.
 
-use crate::{GraphFlags, JobFlags, Report};
-use clap::Parser;
-use clap::builder::RangedI64ValueParser;
+use crate::{GraphFlags, Job, ranged, run_program};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::time::Instant;
-use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
 use ultramarine::{Error, Result};
 
 /// Count the words of text files. All PEs must be able to read them.
-#[derive(Clone, Parser)]
-#[command(version)]
+#[derive(Clone, clap::Args)]
 struct Arguments {
     /// Text files, in UTF-8.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The size of the part of a file that a node reads, in KiB.
-    #[arg(long, value_name = "N", default_value_t = 1024, allow_negative_numbers = true)]
-    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_048_576))]
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    #[arg(value_parser = ranged::<u64>(1..=1_048_576))]
     part_kib: u64,
     /// Print the most frequent words, this number of them.
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
     #[command(flatten)]
     graph: GraphFlags,
-    #[command(flatten)]
-    job: JobFlags,
 }
 
 /// How often each word occurs.
@@ -127,24 +121,22 @@ fn sized(file: PathBuf) -> Result<(PathBuf, u64)> {
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    arguments.job.clone().run(arguments, wordcount)
+    run_program("wordcount", wordcount)
 }
 
-async fn wordcount(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { files, part_kib, top, graph, job } = arguments;
-    let mut graph = graph.begin("dag")?;
-    let cx = job.begin(cx)?;
+async fn wordcount(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { files, part_kib, top, graph } = arguments;
+    let mut graph = graph.begin("dag", None)?;
     let files = files.into_iter().map(sized).collect::<Result<Vec<_>>>()?;
     let start = Instant::now();
-    let counts = graph.run(&cx, &job, dag(build, (files, part_kib << 10))).await?;
+    let counts = graph.run(&job, dag(build, (files, part_kib << 10))).await?;
     let counts = counts.map_err(Error::other)?;
     let words: u64 = counts.values().sum();
-    let report = Report::gather(&cx, "wordcount", ("dag", &job), start, words).await?;
+    let report = job.report("dag", start, words).await?;
     let mut most: Vec<(&String, &u64)> = counts.iter().collect();
     most.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     most.truncate(top);
     let most: Vec<String> = most.iter().map(|(word, count)| format!("{word} {count}")).collect();
-    report.with("distinct", counts.len()).with("top", most.join(", ")).print(&job)?;
+    report.with("distinct", counts.len()).with("top", most.join(", ")).print()?;
     graph.finish()
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::Command;
 use ultramarine_testkit::{Ended, alone, run};
 
@@ -67,6 +68,24 @@ impl Program {
     /// It with these flags, in an environment without launchers and settings.
     pub(crate) fn command(self, flags: &str) -> Command {
         alone(self, flags)
+    }
+
+    /// It for what is in a file.
+    pub(crate) fn given(self, file: &Path, flags: &str) -> Command {
+        let mut command = self.command(flags);
+        command.arg("--file").arg(file);
+        command
+    }
+
+    /// It refuses what is no file of these things.
+    #[track_caller]
+    pub(crate) fn refuses_what_is_no_file(self, things: &str) {
+        for (path, why) in
+            [("/nowhere", "No such file"), ("/", ""), ("/dev/zero", "it is not a regular file")]
+        {
+            let ended = run(&mut self.given(Path::new(path), ""));
+            ended.fails_with(&format!("cannot read the {things} {path}: {why}"));
+        }
     }
 
     /// Runs it alone.

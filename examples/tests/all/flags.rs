@@ -1,9 +1,10 @@
 //! What the flags of several examples mean.
 
 use clap::ValueEnum as _;
+use std::num::NonZero;
 use ultramarine::prelude::*;
 use ultramarine::{Label, LaneKind, LevelKind, Options, Place};
-use ultramarine_examples::{MapSkeleton, splitting};
+use ultramarine_examples::{JournalFlags, MapSkeleton, splitting};
 
 #[test]
 fn valid_texts_are_read() {
@@ -35,14 +36,17 @@ fn the_predicted_number_of_tasks_is_started() {
     let racks = ["r0", "r0", "r1"].map(rack).to_vec();
     let options = Options::default().places(racks).threads(1).lane(LaneKind::Memory);
     let job = options.run(async |cx| {
+        let (is_required, other_builds, copies) = (false, OtherBuilds::Keep, NonZero::<usize>::MIN);
+        let journal = JournalFlags { file: None, is_required, other_builds, copies };
         for items in [0, 1, 2, 3, 4, 5, 61] {
             for skeleton in MapSkeleton::value_variants() {
                 let before = cx.statistics().await?.tasks;
-                let squares = skeleton.map(&cx, |n: u64| n * n, (0..items).collect()).await?;
+                let squares =
+                    skeleton.map(&cx, &journal, |n: u64| n * n, (0..items).collect()).await?;
                 let started = cx.statistics().await?.tasks - before;
-                assert!(squares.into_iter().eq((0..items).map(|n| n * n)), "{skeleton}");
+                assert!(squares.into_iter().eq((0..items).map(|n| n * n)), "{skeleton:?}");
                 let predicted = skeleton.tasks(&cx, items as usize);
-                assert_eq!(started, predicted, "{skeleton} of {items} items");
+                assert_eq!(started, predicted, "{skeleton:?} of {items} items");
             }
         }
         Ok(())

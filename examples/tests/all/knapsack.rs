@@ -3,10 +3,9 @@
 
 use crate::common::KNAPSACK;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use ultramarine_examples::random;
-use ultramarine_testkit::{Ended, alone, folder, run};
+use ultramarine_testkit::{Ended, folder, run};
 
 const SPLITTINGS: [&str; 5] = ["steal-driven", "depth:0", "depth:2", "budget:1", "budget:50"];
 
@@ -64,13 +63,6 @@ fn file(test: &str, content: impl AsRef<[u8]>) -> PathBuf {
     file
 }
 
-/// `knapsack` for the items in this file.
-fn knapsack(file: &Path, flags: &str) -> Command {
-    let mut command = alone(KNAPSACK, flags);
-    command.arg("--file").arg(file);
-    command
-}
-
 #[test]
 fn the_best_comes_out_however_the_work_is_split() {
     for seed in 1..=4 {
@@ -78,12 +70,12 @@ fn the_best_comes_out_however_the_work_is_split() {
         let file = items.write("splittings");
         for skeleton in ["sequential", "rayon"] {
             let flags = format!("--skeleton {skeleton} --json --pes 1 --threads 2");
-            items.is_best(&run(&mut knapsack(&file, &flags)).report());
+            items.is_best(&run(&mut KNAPSACK.given(&file, &flags)).report());
         }
         for (lane, splitting) in
             ["memory", "tcp"].into_iter().flat_map(|lane| SPLITTINGS.map(|by| (lane, by)))
         {
-            let mut command = knapsack(&file, "--pes 3 --threads 1 --json --supervised");
+            let mut command = KNAPSACK.given(&file, "--pes 3 --threads 1 --json --supervised");
             command.args(["--lane", lane, "--splitting", splitting]);
             items.is_best(&run(&mut command).report());
         }
@@ -92,10 +84,7 @@ fn the_best_comes_out_however_the_work_is_split() {
 
 #[test]
 fn drawn_items_are_the_same_for_all() {
-    let result = |flags: &str| {
-        let flags = format!("{flags} --threads 2 --items 40 --json");
-        run(&mut alone(KNAPSACK, &flags)).report()["result"].clone()
-    };
+    let result = |flags: &str| KNAPSACK.result(&format!("{flags} --threads 2 --items 40"));
     let first = result("--skeleton sequential");
     assert_eq!(first, result("--pes 2"));
     assert_eq!(first, result("--skeleton rayon --seed 2"));
@@ -104,7 +93,7 @@ fn drawn_items_are_the_same_for_all() {
 
 /// Runs items of this content.
 fn given(content: impl AsRef<[u8]>) -> Ended {
-    run(&mut knapsack(&file("given", content), "--pes 2 --threads 1 --json"))
+    run(&mut KNAPSACK.given(&file("given", content), "--pes 2 --threads 1 --json"))
 }
 
 #[test]
@@ -136,7 +125,7 @@ fn malformed_files_are_refused() {
         ("5\n1 99999999999999999999\n", "number too large"),
         (&many, "line 1002: there are more than 1000 items"),
     ] {
-        let ended = run(&mut knapsack(&file("malformed", content), "--pes 2 --threads 1"));
+        let ended = run(&mut KNAPSACK.given(&file("malformed", content), "--pes 2 --threads 1"));
         ended.fails_with(text);
         ended.fails_with("items.txt is malformed: line");
     }
@@ -145,20 +134,14 @@ fn malformed_files_are_refused() {
 #[test]
 fn flags_that_cannot_be_are_refused() {
     let good = file("good", "5\n1 2\n");
-    run(&mut knapsack(&good, "--items 5")).fails_with("cannot be used with");
-    run(&mut knapsack(Path::new("/nowhere.txt"), ""))
-        .fails_with("cannot read the items /nowhere.txt: No such file");
-    run(&mut knapsack(Path::new("/"), "")).fails_with("cannot read the items /: ");
-    run(&mut knapsack(Path::new("/dev/zero"), ""))
-        .fails_with("cannot read the items /dev/zero: it is not a regular file");
-    for (flags, text) in [
+    run(&mut KNAPSACK.given(&good, "--items 5")).fails_with("cannot be used with");
+    KNAPSACK.refuses_what_is_no_file("items");
+    KNAPSACK.refuses(&[
         ("--items 0", "0 is not in 1..=1000"),
         ("--items 1001", "1001 is not in 1..=1000"),
         ("--skeleton par-map", "'--skeleton <SKELETON>'"),
         ("--splitting budget:0", "a task visits one node at least"),
-    ] {
-        run(&mut alone(KNAPSACK, flags)).fails_with(text);
-    }
+    ]);
 }
 
 #[cfg(feature = "mpi")]
@@ -166,15 +149,8 @@ fn flags_that_cannot_be_are_refused() {
 fn any_number_of_ranks_finds_it_on_either_lane() {
     let items = Items::drawn(60, 2);
     let file = items.write("ranks");
-    for ranks in 1..=4 {
-        for lane in ["mpi", "tcp"] {
-            let flags = format!("--lane {lane} --json --file");
-            let Some(mut command) = KNAPSACK.launched(ranks, &flags) else {
-                return;
-            };
-            items.is_best(&run(command.arg(&file)).report());
-        }
-    }
+    let flags = format!("--file {}", file.display());
+    KNAPSACK.on_ranks(4, &flags, |report| items.is_best(report));
 }
 
 #[cfg(feature = "mpi")]
@@ -188,10 +164,7 @@ fn the_best_is_found_though_two_die() {
     let items = Items { capacity, items };
     let file = items.write("deaths");
     for splitting in SPLITTINGS {
-        let flags = "--threads 1 --json --supervised --kill-at 0.02,0.06";
-        let Some(mut command) = KNAPSACK.launched(4, flags) else { return };
-        let ended = run(command.args(["--splitting", splitting, "--file"]).arg(&file));
-        items.is_best(&ended.report());
-        assert_eq!(ended.err.matches("kills itself").count(), 2, "{splitting}: {}", ended.err);
+        let flags = format!("--splitting {splitting} --file {}", file.display());
+        KNAPSACK.survives("0.02,0.06", &flags, |report| items.is_best(report));
     }
 }

@@ -6,8 +6,7 @@ use crate::common::MAXCLIQUE;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use ultramarine_testkit::{Ended, alone, folder, run};
+use ultramarine_testkit::{Ended, folder, run};
 
 const SPLITTINGS: [&str; 5] = ["steal-driven", "depth:0", "depth:2", "budget:1", "budget:50"];
 
@@ -52,13 +51,6 @@ fn keller4() -> String {
     graph("keller4", &vertices, is_joined)
 }
 
-/// `maxclique` for the graph in this file.
-fn maxclique(file: &Path, flags: &str) -> Command {
-    let mut command = alone(MAXCLIQUE, flags);
-    command.arg("--file").arg(file);
-    command
-}
-
 /// A file for one test.
 fn file(test: &str, content: impl AsRef<[u8]>) -> PathBuf {
     let file = folder!(test).join("graph.clq");
@@ -89,7 +81,7 @@ fn the_shipped_graphs_are_what_they_are_called() {
     for (name, content) in [("hamming6-4.clq", hamming(6, 4)), ("johnson8-2-4.clq", johnson(8))] {
         let shipped = std::fs::read_to_string(shipped(name)).expect("it is shipped");
         assert!(shipped == content, "{name}");
-        let report = run(&mut maxclique(&self::shipped(name), "--json")).report();
+        let report = run(&mut MAXCLIQUE.given(&self::shipped(name), "--json")).report();
         is_clique(&report, &content, 4);
         assert_eq!(report["program"], "maxclique");
     }
@@ -104,11 +96,11 @@ fn known_clique_numbers_come_out_however_the_work_is_split() {
     ];
     for (first, (name, graph, size)) in graphs.into_iter().enumerate() {
         let file = file(name, &graph);
-        let report = run(&mut maxclique(&file, "--skeleton sequential --json")).report();
+        let report = run(&mut MAXCLIQUE.given(&file, "--skeleton sequential --json")).report();
         is_clique(&report, &graph, size);
         let lanes = ["memory", "tcp"].into_iter().cycle().skip(first);
         for (splitting, lane) in SPLITTINGS.into_iter().zip(lanes) {
-            let mut command = maxclique(&file, "--pes 3 --threads 1 --json");
+            let mut command = MAXCLIQUE.given(&file, "--pes 3 --threads 1 --json");
             command.args(["--lane", lane, "--splitting", splitting]);
             is_clique(&run(&mut command).report(), &graph, size);
             let report = run(command.arg("--supervised")).report();
@@ -121,7 +113,7 @@ fn known_clique_numbers_come_out_however_the_work_is_split() {
 #[test]
 fn words_and_hierarchy_are_shown() {
     let file = file("words", "p col 4 3\ne 1 2\ne 4 2\ne 1 4\n");
-    let ended = run(&mut maxclique(&file, "--pes 2 --threads 1 --show-topology --progress"));
+    let ended = run(&mut MAXCLIQUE.given(&file, "--pes 2 --threads 1 --show-topology --progress"));
     assert!(ended.is_success, "{}", ended.err);
     for text in ["PE 1: rank 1", "maxclique (par-maximise): 3\n", "vertices: [1,2,4]\n"] {
         assert!(ended.out.contains(text), "{text} is not in {}", ended.out);
@@ -130,7 +122,7 @@ fn words_and_hierarchy_are_shown() {
 
 /// Runs a graph of this content.
 fn given(content: impl AsRef<[u8]>) -> Ended {
-    run(&mut maxclique(&file("given", content), "--pes 2 --threads 1 --json"))
+    run(&mut MAXCLIQUE.given(&file("given", content), "--pes 2 --threads 1 --json"))
 }
 
 #[test]
@@ -172,7 +164,7 @@ fn malformed_files_are_refused() {
         ("p edge 3 1\ne 1 2 3\n", "is expected, not `e 1 2 3`"),
         ("p edge 3 1\n1 2\n", "is expected, not `1 2`"),
     ] {
-        let ended = run(&mut maxclique(&file("malformed", content), "--pes 2 --threads 1"));
+        let ended = run(&mut MAXCLIQUE.given(&file("malformed", content), "--pes 2 --threads 1"));
         ended.fails_with(text);
         ended.fails_with("graph.clq is malformed: line");
     }
@@ -186,29 +178,18 @@ fn flags_that_cannot_be_are_refused() {
         ("--splitting budget:0", "a task visits one node at least"),
         ("--splitting depth:x", "`x`: invalid digit"),
     ] {
-        run(&mut maxclique(&good, flags)).fails_with(text);
+        run(&mut MAXCLIQUE.given(&good, flags)).fails_with(text);
     }
-    run(&mut alone(MAXCLIQUE, "")).fails_with("--file <GRAPH.clq>");
-    let nowhere = Path::new("/nowhere.clq");
-    run(&mut maxclique(nowhere, "")).fails_with("cannot read the graph /nowhere.clq: No such file");
-    run(&mut maxclique(Path::new("/"), "")).fails_with("cannot read the graph /: ");
-    run(&mut maxclique(Path::new("/dev/zero"), ""))
-        .fails_with("cannot read the graph /dev/zero: it is not a regular file");
+    MAXCLIQUE.run("").fails_with("--file <GRAPH.clq>");
+    MAXCLIQUE.refuses_what_is_no_file("graph");
 }
 
 #[cfg(feature = "mpi")]
 #[test]
 fn any_number_of_ranks_finds_it_on_either_lane() {
     let (graph, path) = (keller4(), file("ranks", keller4()));
-    for ranks in 1..=4 {
-        for lane in ["mpi", "tcp"] {
-            let flags = format!("--lane {lane} --json --file");
-            let Some(mut command) = MAXCLIQUE.launched(ranks, &flags) else {
-                return;
-            };
-            is_clique(&run(command.arg(&path)).report(), &graph, 11);
-        }
-    }
+    let flags = format!("--file {}", path.display());
+    MAXCLIQUE.on_ranks(4, &flags, |report| is_clique(report, &graph, 11));
 }
 
 #[cfg(feature = "mpi")]
@@ -228,11 +209,8 @@ fn is_found_though_two_die(splittings: &[&str]) {
     // Its bound is weak: it takes half a second.
     let name = format!("deaths-{}", splittings[0].replace(':', "-"));
     let (graph, path) = (johnson(16), file(&name, johnson(16)));
-    for &splitting in splittings {
-        let flags = "--threads 1 --json --supervised --kill-at 0.02,0.06";
-        let Some(mut command) = MAXCLIQUE.launched(4, flags) else { return };
-        let ended = run(command.args(["--splitting", splitting, "--file"]).arg(&path));
-        is_clique(&ended.report(), &graph, 8);
-        assert_eq!(ended.err.matches("kills itself").count(), 2, "{splitting}: {}", ended.err);
+    for splitting in splittings {
+        let flags = format!("--splitting {splitting} --file {}", path.display());
+        MAXCLIQUE.survives("0.02,0.06", &flags, |report| is_clique(report, &graph, 8));
     }
 }

@@ -14,22 +14,14 @@ fn alone_and_sequentially_the_sum_is_right() {
 
 #[test]
 fn every_skeleton_on_every_lane_gives_the_sum() {
-    for lane in ["memory", "tcp"] {
+    for how in ["--lane memory", "--lane tcp", "--supervised"] {
         for skeleton in SKELETONS.into_iter().chain(SKELETONS_OF_ROOT) {
-            let flags = "--upto 3000 --tasks 60 --threads 1 --pes 3";
-            let report = SUM_EULER.report(&format!("{flags} --lane {lane} --skeleton {skeleton}"));
-            assert_eq!(report["result"], 2_736_188, "{lane} {skeleton}");
+            let flags = format!("--upto 3000 --tasks 60 --threads 1 --pes 3 {how}");
+            let report = SUM_EULER.report(&format!("{flags} --skeleton {skeleton}"));
+            assert_eq!(report["result"], 2_736_188, "{how} {skeleton}");
             assert_eq!(report["skeleton"], skeleton);
+            assert_eq!(report["supervised"], how == "--supervised");
         }
-    }
-}
-
-#[test]
-fn supervised_tasks_give_the_sum() {
-    for skeleton in SKELETONS {
-        let flags = "--upto 3000 --tasks 60 --threads 1 --pes 3 --supervised";
-        let report = SUM_EULER.report(&format!("{flags} --skeleton {skeleton}"));
-        assert_eq!((&report["result"], &report["supervised"]), (&2_736_188.into(), &true.into()));
     }
 }
 

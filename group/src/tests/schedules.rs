@@ -3,26 +3,6 @@
 use super::*;
 use proptest::prelude::*;
 
-const STEPS_MAX: usize = 20_000;
-
-/// A PE that dies, after this number of steps, and how much of what it has sent arrives.
-type Death = (u32, usize, usize);
-
-/// Lets things come until nothing is left, with these deaths.
-fn run(world: &mut World<Program>, choices: &[usize], deaths: &[Death]) {
-    let mut choices = choices.iter().cycle();
-    let last = deaths.iter().map(|(_, at, _)| *at).max().unwrap_or(0);
-    for at in 0..STEPS_MAX {
-        for (pe, _, keeps) in deaths.iter().filter(|(_, when, _)| *when == at) {
-            world.kill(Pe::new(*pe), |sent| keeps % (sent + 1));
-        }
-        if !world.step(*choices.next().expect("there are choices")) && at > last {
-            return;
-        }
-    }
-    panic!("it does not end");
-}
-
 fn choices() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(0..1000_usize, 1..60)
 }
@@ -42,7 +22,7 @@ proptest! {
     ) {
         let mut world = world(pes);
         open(&mut world, Pe::ROOT, is_owned, 1, inviting(pes, tells_all));
-        run(&mut world, &choices, &deaths);
+        world.run(&choices, &deaths);
         prop_assert_eq!(ended(&world, Pe::ROOT), Some(Ok(())));
         prop_assert_eq!(kept(&world), []);
     }
@@ -59,12 +39,12 @@ proptest! {
     ) {
         let mut world = world(pes);
         open(&mut world, Pe::ROOT, false, 1, inviting(pes, tells_all));
-        run(&mut world, &choices, &[(0, death.0, death.1)]);
+        world.run(&choices, &[(0, death.0, death.1)]);
         let root = world.root();
         prop_assert!(root != Pe::ROOT);
         open(&mut world, root, false, 2, inviting(pes, tells_all));
         let other = (other.0, when + other.1, other.2);
-        run(&mut world, &choices, &[other].map(|(pe, at, keeps)| {
+        world.run(&choices, &[other].map(|(pe, at, keeps)| {
             (if pe == root.number() { pes } else { pe }, at, keeps)
         }));
         prop_assert_eq!(ended(&world, root), Some(Ok(())));
@@ -81,7 +61,7 @@ proptest! {
     ) {
         let mut world = world(pes);
         open(&mut world, Pe::ROOT, false, 1, inviting(pes, true));
-        run(&mut world, &choices, &[(0, death.0, death.1)]);
+        world.run(&choices, &[(0, death.0, death.1)]);
         let known = world.living().filter_map(|pe| Some(world.actor(pe)?.groups.known()));
         let begun: Vec<bool> = known.flatten().map(Life::<Roll>::has_begun).collect();
         let has_any_begun = begun.contains(&true);
@@ -99,7 +79,7 @@ proptest! {
     ) {
         let mut world = world(pes);
         open(&mut world, Pe::new(1), true, 1, inviting(pes, tells_all));
-        run(&mut world, &choices, &[(1, at, keeps)]);
+        world.run(&choices, &[(1, at, keeps)]);
         prop_assert_eq!(kept(&world), []);
     }
 
@@ -115,7 +95,7 @@ proptest! {
         let mut world = world(pes);
         let invitation = Invitation { unable: Some(Pe::new(unable)), ..inviting(pes, tells_all) };
         open(&mut world, Pe::ROOT, false, 1, invitation);
-        run(&mut world, &choices, &deaths);
+        world.run(&choices, &deaths);
         let is_dead = unable >= pes || world.actor(Pe::new(unable)).is_none();
         match ended(&world, Pe::ROOT) {
             Some(Err(failed)) => prop_assert_eq!(failed, Pe::new(unable)),
@@ -131,14 +111,14 @@ fn what_comes_after_the_end_is_dropped() {
     let mut world = world(3);
     open(&mut world, Pe::ROOT, false, 1, inviting(3, false));
     world.stop(Pe::new(1));
-    world.settle(&[0], STEPS_MAX);
+    world.run(&[0], &[]);
     assert_eq!(ended(&world, Pe::ROOT), None, "it waits for PE 1");
     world.act(Pe::ROOT, |program, out| {
         program.leave();
         program.post(out);
     });
-    world.settle(&[0], STEPS_MAX);
+    world.run(&[0], &[]);
     world.resume(Pe::new(1));
-    world.settle(&[0], STEPS_MAX);
+    world.run(&[0], &[]);
     assert_eq!(kept(&world), []);
 }

@@ -1,6 +1,6 @@
 //! Results of other builds of the program: whose are whose, and which count.
 
-use crate::identity;
+use crate::{identity, scratch};
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
@@ -51,8 +51,7 @@ fn builds(report: &Report) -> Vec<(Option<u64>, u64)> {
 
 #[test]
 fn each_result_is_known_by_its_build() {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().join("a.journal");
+    let (_folder, path) = scratch();
     go_on(&path, 7, OtherBuilds::Keep, &[(0, 3), (5, 6)]);
     let once = fs::metadata(&path).expect("it was made").len();
     // The same build needs no further note.
@@ -79,8 +78,7 @@ fn each_result_is_known_by_its_build() {
 
 #[test]
 fn results_of_other_builds_are_refused_if_they_are_to_be() {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().join("a.journal");
+    let (_folder, path) = scratch();
     go_on(&path, 7, OtherBuilds::Refuse, &[(0, 130)]);
     go_on(&path, 8, OtherBuilds::Keep, &[(130, 200)]);
     let before = fs::read(&path).expect("it was made");
@@ -98,8 +96,7 @@ fn results_of_other_builds_are_refused_if_they_are_to_be() {
 
 #[test]
 fn results_that_are_computed_anew_count_and_those_of_other_builds_do_not() {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().join("a.journal");
+    let (_folder, path) = scratch();
     go_on(&path, 7, OtherBuilds::Keep, &[(0, 3), (3, 6), (8, 9)]);
     go_on(&path, 8, OtherBuilds::Keep, &[(10, 12)]);
     // As long as nothing is appended, nothing is dropped.
@@ -125,8 +122,7 @@ fn results_that_are_computed_anew_count_and_those_of_other_builds_do_not() {
 /// there are no notes.
 #[test]
 fn a_file_of_format_1_is_gone_on_with() {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().join("a.journal");
+    let (_folder, path) = scratch();
     let (journal, ..) = open(&path, None, OtherBuilds::Keep).expect("it can be written");
     journal.append(0..5, b"old");
     journal.finish(LIMIT).expect("it can be written");

@@ -1,7 +1,7 @@
 //! Disks and files that take no more, for real: a small file system, and `ulimit -f`.
 
 use crate::killed::FILE;
-use crate::{listener, open, result_of};
+use crate::{listener, open, result_of, scratch};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use ultramarine_journal::{OnFailure, OpenError, WriteError, inspect};
-use ultramarine_testkit::{eventually, program, run};
+use ultramarine_testkit::{eventually, itself, run};
+
+/// The variable that says what a program is to be told.
+const EXPECTED: &str = "EXPECTED_FOR_TESTS";
 
 const LIMIT: Duration = Duration::from_secs(40);
 
@@ -41,32 +44,74 @@ fn mounted(options: &str, folder: &Path, words: &[OsString]) -> Option<Command> 
     Some(inside(words))
 }
 
+fn path() -> PathBuf {
+    std::env::var_os(FILE).expect("the test names it").into()
+}
+
+fn expected() -> String {
+    std::env::var(EXPECTED).expect("the test says it")
+}
+/// Fills the file to its end, then goes on with it where it is.
+fn write_until_it_fails() {
+    let path = path();
+    let (told, call) = listener();
+    let (journal, _) = open(&path, call).expect("it can be written");
+    (0..40_000).for_each(|item| journal.append(item..item + 1, &result_of(item)));
+    let error = journal.finish(LIMIT).expect_err("it is too much");
+    assert!(error.to_string().contains(&expected()), "{error}");
+    assert_eq!(told.lock().expect("no thread panics").len(), 1);
+    let report = inspect(&path).expect("it is a journal").report;
+    assert_eq!((report.torn_bytes, report.damaged_places), (0, 0));
+    let done = report.done.count();
+    assert!(done > 100 && report.done.ranges().eq(std::iter::once(0..done)), "{report:?}");
+
+    // There is no room for this one. It must not cost any other.
+    let (journal, _) = open(&path, OnFailure::Warn).expect("it can be opened all the same");
+    journal.append(50_000..50_001, &vec![0; 2_000_000]);
+    let failed = journal.finish(LIMIT);
+    assert!(matches!(failed, Err(WriteError::Io { .. } | WriteError::FileSizeLimit { .. })));
+    let (_, report) = open(&path, OnFailure::Warn).expect("it is whole");
+    assert_eq!((report.done.count(), report.torn_bytes), (done, 0));
+    println!("\nall is well");
+}
+
+fn begin_and_fail() {
+    let error = open(&path(), OnFailure::Warn).err().expect("it cannot be written");
+    assert!(matches!(error, OpenError::Io { .. } | OpenError::Write(_)), "{error:?}");
+    assert!(error.to_string().contains(&expected()), "{error}");
+    println!("\nall is well");
+}
+
 #[test]
 fn a_full_disk_is_said_once_and_leaves_whole_records() {
+    let program = itself(write_until_it_fails);
     let folder = tempfile::tempdir().expect("there is room");
-    let command = mounted("size=1m", folder.path(), &program!("write_until_it_fails"));
-    let Some(mut command) = command else { return };
-    let ended = run(command.env("EXPECTED_FOR_TESTS", "No space left on device"));
-    ended.is_well();
+    let Some(mut command) = mounted("size=1m", folder.path(), &program) else { return };
+    run(command.env(EXPECTED, "No space left on device")).is_well();
 }
 
 #[test]
 fn the_longest_file_of_a_process_is_not_exceeded() {
+    let program = itself(write_until_it_fails);
     let folder = tempfile::tempdir().expect("there is room");
-    let words = program!("write_until_it_fails");
-    let mut command = script("ulimit -f 100", folder.path(), &words);
-    run(command.env("EXPECTED_FOR_TESTS", "(`ulimit -f`)")).is_well();
-    let mut command = script("ulimit -f 0", folder.path(), &program!("begin_and_fail"));
-    std::fs::remove_file(folder.path().join("a.journal")).expect("it was made");
-    run(command.env("EXPECTED_FOR_TESTS", "(`ulimit -f`)")).is_well();
+    let mut command = script("ulimit -f 100", folder.path(), &program);
+    run(command.env(EXPECTED, "(`ulimit -f`)")).is_well();
+}
+
+#[test]
+fn a_process_that_may_write_no_file_is_told_so() {
+    let program = itself(begin_and_fail);
+    let folder = tempfile::tempdir().expect("there is room");
+    let mut command = script("ulimit -f 0", folder.path(), &program);
+    run(command.env(EXPECTED, "(`ulimit -f`)")).is_well();
 }
 
 #[test]
 fn a_file_system_that_is_read_only_is_said() {
+    let program = itself(begin_and_fail);
     let folder = tempfile::tempdir().expect("there is room");
-    let command = mounted("ro", folder.path(), &program!("begin_and_fail"));
-    let Some(mut command) = command else { return };
-    run(command.env("EXPECTED_FOR_TESTS", "Read-only file system")).is_well();
+    let Some(mut command) = mounted("ro", folder.path(), &program) else { return };
+    run(command.env(EXPECTED, "Read-only file system")).is_well();
 }
 
 /// What another program does to the file at the first path. The second path is free.
@@ -96,8 +141,7 @@ fn a_file_that_another_program_spoils_is_said_once() {
 
 /// Whether results come or not, and while the journal is open or at its end.
 fn spoilt_journal(what: &str, spoil: Spoil, is_seen_at_the_end: bool, comes_more: bool) {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().join("a.journal");
+    let (folder, path) = scratch();
     let (told, call) = listener();
     let (journal, _) = open(&path, call).expect("it can be written");
     (0..9).for_each(|item| journal.append(item..item + 1, &result_of(item)));
@@ -122,27 +166,7 @@ fn spoilt_journal(what: &str, spoil: Spoil, is_seen_at_the_end: bool, comes_more
 /// The path of a journal may be relative.
 #[test]
 fn a_process_may_go_to_another_folder() {
-    let folder = tempfile::tempdir().expect("there is room");
-    let mut command = Command::new("sh");
-    let words = program!("go_elsewhere");
-    command.args(["-c", "cd \"$0\" && exec \"$@\""]).arg(folder.path()).args(&words);
-    run(&mut command).is_well();
-}
-
-mod programs {
-    use super::*;
-
-    fn path() -> PathBuf {
-        std::env::var_os(FILE).expect("the test names it").into()
-    }
-
-    fn expected() -> String {
-        std::env::var("EXPECTED_FOR_TESTS").expect("the test says it")
-    }
-
-    #[test]
-    #[ignore = "a program of a test above"]
-    fn go_elsewhere() {
+    let program = itself(|| {
         let (told, call) = listener();
         let (journal, _) = open(Path::new("a.journal"), call).expect("it can be written");
         std::env::set_current_dir("/").expect("it is there");
@@ -151,40 +175,7 @@ mod programs {
         journal.finish(LIMIT).expect("nothing has happened to it");
         assert!(told.lock().expect("no thread panics").is_empty());
         println!("\nall is well");
-    }
-
-    /// Fills the file to its end, then goes on with it where it is.
-    #[test]
-    #[ignore = "a program of a test above"]
-    fn write_until_it_fails() {
-        let path = path();
-        let (told, call) = listener();
-        let (journal, _) = open(&path, call).expect("it can be written");
-        (0..40_000).for_each(|item| journal.append(item..item + 1, &result_of(item)));
-        let error = journal.finish(LIMIT).expect_err("it is too much");
-        assert!(error.to_string().contains(&expected()), "{error}");
-        assert_eq!(told.lock().expect("no thread panics").len(), 1);
-        let report = inspect(&path).expect("it is a journal").report;
-        assert_eq!((report.torn_bytes, report.damaged_places), (0, 0));
-        let done = report.done.count();
-        assert!(done > 100 && report.done.ranges().eq(std::iter::once(0..done)), "{report:?}");
-
-        // There is no room for this one. It must not cost any other.
-        let (journal, _) = open(&path, OnFailure::Warn).expect("it can be opened all the same");
-        journal.append(50_000..50_001, &vec![0; 2_000_000]);
-        let failed = journal.finish(LIMIT);
-        assert!(matches!(failed, Err(WriteError::Io { .. } | WriteError::FileSizeLimit { .. })));
-        let (_, report) = open(&path, OnFailure::Warn).expect("it is whole");
-        assert_eq!((report.done.count(), report.torn_bytes), (done, 0));
-        println!("\nall is well");
-    }
-
-    #[test]
-    #[ignore = "a program of a test above"]
-    fn begin_and_fail() {
-        let error = open(&path(), OnFailure::Warn).err().expect("it cannot be written");
-        assert!(matches!(error, OpenError::Io { .. } | OpenError::Write(_)), "{error:?}");
-        assert!(error.to_string().contains(&expected()), "{error}");
-        println!("\nall is well");
-    }
+    });
+    let folder = tempfile::tempdir().expect("there is room");
+    run(&mut script("cd \"$0\"", folder.path(), &program)).is_well();
 }

@@ -12,8 +12,9 @@ mod disk;
 mod killed;
 mod reopening;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
 use ultramarine_journal::{Builds, Identity, Journal, OnFailure, OpenError, Report, WriteError};
 
 const ITEMS: u64 = 1_000_000;
@@ -21,6 +22,13 @@ const ITEMS: u64 = 1_000_000;
 fn identity() -> Identity {
     let [program, call, result] = ["sums", "sums::f", "u64"].map(str::to_owned);
     Identity { program, call, result, items: ITEMS, digest: 4711 }
+}
+
+/// A folder that is removed in the end, and the path of a journal in it.
+fn scratch() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("there is room");
+    let path = folder.path().join("a.journal");
+    (folder, path)
 }
 
 /// A result that says whose it is. A few are long.

@@ -1,6 +1,6 @@
 //! What a second start finds, and which files it refuses.
 
-use crate::{identity, listener, open, result_of};
+use crate::{identity, listener, open, result_of, scratch};
 use proptest::prelude::*;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -38,8 +38,7 @@ proptest! {
 
     #[test]
     fn a_file_that_was_cut_anywhere_goes_on(cut in any::<prop::sample::Index>()) {
-        let folder = tempfile::tempdir().expect("there is room");
-        let path = folder.path().join("cut.journal");
+        let (_folder, path) = scratch();
         append(&path, 0..20);
         let file = fs::OpenOptions::new().write(true).open(&path).expect("it was made");
         let length = file.metadata().expect("it is open").len();
@@ -61,8 +60,7 @@ proptest! {
 #[test]
 fn a_torn_tail_is_cut_off_however_short_it_is() {
     for torn_bytes in [1, 2, 47] {
-        let folder = tempfile::tempdir().expect("there is room");
-        let path = folder.path().join("torn.journal");
+        let (_folder, path) = scratch();
         append(&path, 0..2);
         let whole = fs::read(&path).expect("it was made");
         fs::write(&path, [&whole, &whole[whole.len() - 64..][..torn_bytes]].concat())
@@ -77,8 +75,7 @@ fn a_torn_tail_is_cut_off_however_short_it_is() {
 #[test]
 fn a_file_whose_header_is_torn_is_begun_from_its_beginning() {
     for length in [1, 20, 40] {
-        let folder = tempfile::tempdir().expect("there is room");
-        let path = folder.path().join("torn.journal");
+        let (_folder, path) = scratch();
         append(&path, []);
         let header = fs::read(&path).expect("it was made");
         fs::write(&path, &header[..length]).expect("it was made");
@@ -90,8 +87,7 @@ fn a_file_whose_header_is_torn_is_begun_from_its_beginning() {
 
 #[test]
 fn damage_stays_and_what_comes_after_it_is_found() {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().join("damaged.journal");
+    let (_folder, path) = scratch();
     append(&path, [0, 1, 2]);
     let mut bytes = fs::read(&path).expect("it was made");
     let length = bytes.len();
@@ -110,8 +106,7 @@ fn damage_stays_and_what_comes_after_it_is_found() {
 
 #[test]
 fn a_damaged_result_is_replaced_once_its_item_is_computed_again() {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().join("damaged.journal");
+    let (_folder, path) = scratch();
     append(&path, [0, 1, 2]);
     let mut bytes = fs::read(&path).expect("it was made");
     *bytes.last_mut().expect("the last result's byte") ^= 1;
@@ -128,8 +123,7 @@ fn a_damaged_result_is_replaced_once_its_item_is_computed_again() {
 
 #[test]
 fn another_identity_is_refused_and_each_difference_named() {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().join("a.journal");
+    let (_folder, path) = scratch();
     append(&path, [0]);
     let other = Identity { items: 7, digest: 1, program: "products".to_owned(), ..identity() };
     let refused = Journal::open(&path, &other, Builds::default(), OnFailure::Warn, |_, _| Ok(()));
@@ -146,8 +140,7 @@ fn another_identity_is_refused_and_each_difference_named() {
 
 #[test]
 fn what_is_no_journal_is_refused_and_left_as_it_is() {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().join("a");
+    let (_folder, path) = scratch();
     fs::write(&path, "a text").expect("there is room");
     let said = "`FILE` is no journal, or has lost its beginning, and was left as it is: name \
                 another file";
@@ -199,8 +192,7 @@ fn a_folder_that_must_not_be_written_is_said() {
 
 #[test]
 fn an_empty_file_is_a_new_journal() {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().join("empty");
+    let (_folder, path) = scratch();
     fs::write(&path, "").expect("there is room");
     assert!(matches!(inspect(&path), Err(OpenError::Unbegun(_))));
     append(&path, [5]);
@@ -210,8 +202,7 @@ fn an_empty_file_is_a_new_journal() {
 /// As after a crash of the machine: the length of the file was on the disk before its bytes were.
 #[test]
 fn a_file_that_has_only_zeros_is_a_new_journal() {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().join("zeros");
+    let (_folder, path) = scratch();
     for length in [1, 8, 300, 100_000, 3_000_000] {
         fs::write(&path, vec![0; length]).expect("there is room");
         append(&path, [5]);
@@ -236,8 +227,7 @@ fn a_file_that_has_only_zeros_is_a_new_journal() {
 
 #[test]
 fn a_journal_has_one_owner_at_a_time() {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().join("a.journal");
+    let (_folder, path) = scratch();
     let (journal, _) = open(&path, OnFailure::Warn).expect("it can be written");
     let text = "the journal `FILE` is in use, by another job or another skeleton of this one: wait \
                 until that has ended, or name another file";
@@ -250,8 +240,7 @@ fn a_journal_has_one_owner_at_a_time() {
 /// A process that is just being started has the files of its parent open.
 #[test]
 fn a_start_of_another_program_does_not_keep_the_lock() {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().join("a.journal");
+    let (_folder, path) = scratch();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -267,8 +256,7 @@ fn a_start_of_another_program_does_not_keep_the_lock() {
 
 #[test]
 fn a_record_that_the_owner_cannot_use_ends_the_opening() {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().join("a.journal");
+    let (_folder, path) = scratch();
     append(&path, [6, 7]);
     let before = fs::read(&path).expect("it was made");
     let opened =
@@ -282,8 +270,7 @@ fn a_record_that_the_owner_cannot_use_ends_the_opening() {
 
 #[test]
 fn what_is_appended_is_soon_in_the_file_and_later_on_the_disk() {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().join("a.journal");
+    let (_folder, path) = scratch();
     let (told, call) = listener();
     let (journal, _) = open(&path, call).expect("it can be written");
     (0..1000).for_each(|item| journal.append(item..item + 1, &result_of(item)));

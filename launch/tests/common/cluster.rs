@@ -57,6 +57,13 @@ impl Cluster {
         command
     }
 
+    /// Runs these words on a host, or on `login`.
+    pub(crate) fn run_on(&self, host: &str, words: &[&str]) -> Ended {
+        let mut command = self.on(host);
+        command.args(words);
+        run(command)
+    }
+
     /// `srun`, for this many processes on each host.
     pub(crate) fn srun(&self, per_host: u32) -> Command {
         let mut command = self.on("login");
@@ -107,13 +114,13 @@ pub(crate) fn run(mut command: Command) -> Ended {
 }
 
 /// Begins to run a program of the caller; the rest is up to the thread.
-pub(crate) fn begin(mut command: Command, program: Vec<OsString>) -> JoinHandle<Ended> {
+pub(crate) fn begin(mut command: Command, program: &[OsString]) -> JoinHandle<Ended> {
     command.args(program);
     std::thread::spawn(|| run(command))
 }
 
 /// Runs a program of the caller.
-pub(crate) fn run_program(mut command: Command, program: Vec<OsString>) -> Ended {
+pub(crate) fn run_program(mut command: Command, program: &[OsString]) -> Ended {
     command.args(program);
     run(command)
 }

@@ -26,9 +26,18 @@ where
     F: Fn(Context) -> T + Clone + Send + 'static,
     T: Future<Output = Result<()>> + Send + 'static,
 {
+    on_both_lanes_with(|lane| pes(count, lane), main);
+}
+
+/// The same, of a job with these options.
+pub(crate) fn on_both_lanes_with<F, T>(options: impl Fn(LaneKind) -> Options, main: F)
+where
+    F: Fn(Context) -> T + Clone + Send + 'static,
+    T: Future<Output = Result<()>> + Send + 'static,
+{
     for lane in LANES {
-        let main = main.clone();
-        bounded(move || pes(count, lane).run(main)).unwrap_or_else(|e| panic!("{lane:?}: {e}"));
+        let (options, main) = (options(lane), main.clone());
+        bounded(move || options.run(main)).unwrap_or_else(|e| panic!("{lane:?}: {e}"));
     }
 }
 

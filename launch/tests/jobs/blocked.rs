@@ -1,231 +1,166 @@
-//! Tasks that block their thread are named, once; those that compute are left alone. Each program
-//! below is a test that only these start.
+//! Tasks that block their thread are named, once; those that compute are left alone.
 
-use crate::common::alone;
-use std::path::PathBuf;
+use crate::common::alone::{self, is_heard, wait_until_heard};
+use crate::common::job::until;
+use crate::common::pes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
-use ultramarine::{LaneKind, Options};
-use ultramarine_testkit::{PATIENCE, program};
-
-/// The variable that names a file for which a program waits.
-const FILE: &str = "BLOCKED_FILE";
+use ultramarine::{Key, LaneKind, Result};
+use ultramarine_testkit::PATIENCE;
 
 /// How a report goes on after the task's name.
 const REPORT: &str = "has blocked its thread for";
 
-/// The lines that a program prints on standard error. The first report lets it go on.
-fn lines_of(program: &str) -> Vec<String> {
-    alone::lines_of(&program!(program), FILE, |line| line.contains(REPORT))
+/// The lines with this text that a job of one PE prints on standard error. The first one is heard.
+fn lines_with<T>(text: &str, main: impl FnOnce(Context) -> T) -> Vec<String>
+where
+    T: Future<Output = Result<()>> + Send + 'static,
+{
+    let options = pes(1, LaneKind::Memory).set("blocked_after", "200ms");
+    let program = || options.run(main).expect("it ends well");
+    let mut lines = alone::lines_of(program, |line| line.contains(text));
+    lines.retain(|line| line.contains(text));
+    lines
 }
 
-/// The report of the last of these tasks lets the program go on, if none did before.
-fn is_reported(program: &str, task: &str) {
-    is_reported_of(&["worker 0 on "], program, task);
+/// The main task or one of its tasks, of which this is the last, blocks one of these threads until
+/// that is reported.
+fn is_reported<T>(threads: &[&str], task: &str, main: impl FnOnce(Context) -> T)
+where
+    T: Future<Output = Result<()>> + Send + 'static,
+{
+    let reports = lines_with(REPORT, main);
+    let [report] = &reports[..] else { panic!("{reports:#?}") };
+    let is_of_one = threads.iter().any(|thread| report.contains(thread));
+    assert!(is_of_one && report.contains(task), "{report}");
 }
 
-/// The same, for one of these threads.
-fn is_reported_of(threads: &[&str], program: &str, task: &str) {
-    let lines = lines_of(program);
-    let reports: Vec<_> = lines.iter().filter(|line| line.contains(REPORT)).collect();
-    assert_eq!(reports.len(), 1, "{lines:#?}");
-    let is_of_one = threads.iter().any(|thread| reports[0].contains(thread));
-    assert!(is_of_one && reports[0].contains(task), "{lines:#?}");
+const WORKER: &str = "worker 0 on ";
+const STANDBY: &str = "the standby on ";
+
+fn block(n: u32) -> u32 {
+    wait_until_heard();
+    n
+}
+
+async fn rest_and_block(cx: Context, (): ()) {
+    cx.sleep(Duration::from_millis(1)).await;
+    wait_until_heard();
 }
 
 #[test]
 fn a_task_that_blocks_its_thread_is_named_once() {
-    is_reported("block_at_once", "the task jobs::blocked::programs::wait_for_the_file ");
+    is_reported(&[WORKER], "the task jobs::blocked::block ", async |cx| {
+        cx.spawn_fn(Distance::ZERO, block, 0).await?;
+        Ok(())
+    });
 }
 
 #[test]
 fn a_task_that_blocks_its_thread_later_is_named_too() {
-    is_reported("block_later", "the task jobs::blocked::programs::rest_and_wait ");
+    is_reported(&[WORKER], "the task jobs::blocked::rest_and_block ", async |cx| {
+        let task = cx.spawn(Distance::ZERO, rest_and_block, ());
+        // Another task that has been started since then.
+        cx.spawn_fn(Distance::ZERO, |n: u32| n, 1).await?;
+        Ok(task.await?)
+    });
 }
 
 #[test]
 fn a_closure_that_blocks_its_thread_is_named_by_where_it_stands() {
-    is_reported("block_in_closure", "a closure in jobs::blocked::programs::block_in_closure has");
+    let place = "a closure in jobs::blocked::a_closure_that_blocks_its_thread_is_named_by_where";
+    is_reported(&[WORKER], place, async |cx| {
+        cx.spawn_fn(Distance::ZERO, |n| block(n + 1), 0).await?;
+        Ok(())
+    });
 }
 
 #[test]
 fn a_main_task_that_blocks_its_thread_is_named_too() {
     // The standby takes it where the worker, which a loaded machine delays, does not come at once.
-    is_reported_of(&["worker 0 on ", "the standby on "], "block_main", "the main task has");
+    is_reported(&[WORKER, STANDBY], "the main task has", async |cx| {
+        // Resumed by a worker.
+        cx.sleep(Duration::from_millis(1)).await;
+        wait_until_heard();
+        Ok(())
+    });
 }
 
 #[test]
 fn a_main_task_that_blocks_the_standby_is_named_too() {
-    is_reported_of(&["the standby on "], "block_main_beside_a_task", "the main task has");
-}
-
-#[test]
-fn a_task_that_computes_is_not_reported() {
-    let lines = lines_of("compute");
-    assert!(!lines.iter().any(|line| line.contains(REPORT)), "{lines:#?}");
-}
-
-#[test]
-fn a_task_that_waits_for_another_type_than_comes_is_told_of() {
-    let said = "a task waits at a mailbox of `u64`, and what has come under its key is for a \
-                mailbox of `u32`";
-    for program in ["wait_and_get_another_type", "get_another_type_and_wait"] {
-        let lines = alone::lines_of(&program!(program), FILE, |line| line.contains(said));
-        let count = lines.iter().filter(|line| line.contains(said)).count();
-        assert_eq!(count, 1, "{lines:#?}");
-    }
-}
-
-/// The programs, as tests that are run alone only.
-mod programs {
-    use super::*;
-
-    fn options() -> Options {
-        let options = Options::default().pes(1).threads(1).lane(LaneKind::Memory);
-        options.set("blocked_after", "200ms")
-    }
-
-    fn wait_for_the_file(polls: u32) -> u32 {
-        let file = PathBuf::from(std::env::var_os(FILE).expect("the test names it"));
-        let start = Instant::now();
-        let mut polls = polls;
-        while !file.exists() && start.elapsed() < PATIENCE {
-            polls += 1;
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        polls
-    }
-
-    async fn rest_and_wait(cx: Context, (): ()) -> u32 {
-        cx.sleep(Duration::from_millis(1)).await;
-        wait_for_the_file(0)
-    }
-
-    #[test]
-    #[ignore = "runs alone"]
-    fn block_at_once() {
-        let main = async |cx: Context| {
-            cx.spawn_fn(Distance::ZERO, wait_for_the_file, 0).await?;
-            Ok(())
-        };
-        options().run(main).expect("it ends well");
-    }
-
-    #[test]
-    #[ignore = "runs alone"]
-    fn block_later() {
-        let main = async |cx: Context| {
-            let task = cx.spawn(Distance::ZERO, rest_and_wait, ());
-            // Another task that has been started since then.
-            cx.spawn_fn(Distance::ZERO, |n: u32| n, 1).await?;
-            task.await?;
-            Ok(())
-        };
-        options().run(main).expect("it ends well");
-    }
-
-    #[test]
-    #[ignore = "runs alone"]
-    fn block_in_closure() {
-        let main = async |cx: Context| {
-            cx.spawn_fn(Distance::ZERO, |polls| wait_for_the_file(polls + 1), 0).await?;
-            Ok(())
-        };
-        options().run(main).expect("it ends well");
-    }
-
-    #[test]
-    #[ignore = "runs alone"]
-    fn block_main() {
-        let main = async |cx: Context| {
-            // Resumed by a worker.
-            cx.sleep(Duration::from_millis(1)).await;
-            wait_for_the_file(0);
-            Ok(())
-        };
-        options().run(main).expect("it ends well");
-    }
-
     static IS_AT_WORK: AtomicBool = AtomicBool::new(false);
-
     fn work_until_main_ends(_: ()) {
         IS_AT_WORK.store(true, Ordering::Relaxed);
         while IS_AT_WORK.load(Ordering::Relaxed) {
             std::hint::spin_loop();
         }
     }
+    is_reported(&[STANDBY], "the main task has", async |cx| {
+        let task = cx.spawn_fn(Distance::ZERO, work_until_main_ends, ());
+        until(&cx, || IS_AT_WORK.load(Ordering::Relaxed)).await;
+        wait_until_heard();
+        IS_AT_WORK.store(false, Ordering::Relaxed);
+        Ok(task.await?)
+    });
+}
 
-    #[test]
-    #[ignore = "runs alone"]
-    fn block_main_beside_a_task() {
-        let main = async |cx: Context| {
-            let task = cx.spawn_fn(Distance::ZERO, work_until_main_ends, ());
-            while !IS_AT_WORK.load(Ordering::Relaxed) {
-                cx.sleep(Duration::from_millis(1)).await;
-            }
-            wait_for_the_file(0);
-            IS_AT_WORK.store(false, Ordering::Relaxed);
-            task.await?;
-            Ok(())
-        };
-        options().run(main).expect("it ends well");
-    }
-
-    /// Receives what was sent as another type: once the file is there, gives up.
-    async fn receive(cx: &Context, key: ultramarine::Key) {
-        let file = PathBuf::from(std::env::var_os(FILE).expect("the test names it"));
-        let mail = cx.mailbox::<u64>(key);
-        let mut receive = std::pin::pin!(mail.receive(cx.pe()));
-        let start = Instant::now();
-        while !file.exists() && start.elapsed() < PATIENCE {
-            let waited = cx.timeout(Duration::from_millis(10), receive.as_mut()).await;
-            assert!(waited.is_err(), "nothing comes: {waited:?}");
+#[test]
+fn a_task_that_computes_is_not_reported() {
+    let compute = |millis| {
+        let (start, mut sum) = (Instant::now(), 0_u64);
+        while start.elapsed() < Duration::from_millis(millis) {
+            sum = sum.wrapping_add(std::hint::black_box(1));
         }
-    }
+        sum
+    };
+    let main = async move |cx: Context| {
+        cx.spawn_fn(Distance::ZERO, compute, 1000).await?;
+        Ok(())
+    };
+    let reports = lines_with(REPORT, main);
+    assert!(reports.is_empty(), "{reports:#?}");
+}
 
-    #[test]
-    #[ignore = "runs alone"]
-    fn wait_and_get_another_type() {
-        let main = async |cx: Context| {
-            let key = cx.new_key();
-            let send = async {
-                cx.sleep(Duration::from_millis(20)).await;
-                cx.mailbox(key).send(cx.pe(), 7_u32)
-            };
-            let ((), sent) = futures_util::future::join(receive(&cx, key), send).await;
-            Ok(sent?)
-        };
-        options().run(main).expect("it ends well");
-    }
+/// What is said of a task that waits at a mailbox of another type.
+const OTHER_TYPE: &str = "a task waits at a mailbox of `u64`, and what has come under its key is \
+                          for a mailbox of `u32`";
 
-    #[test]
-    #[ignore = "runs alone"]
-    fn get_another_type_and_wait() {
-        let main = async |cx: Context| {
-            let key = cx.new_key();
-            cx.mailbox(key).send(cx.pe(), 7_u32)?;
+/// Receives what was sent as another type, until that is said.
+async fn receive(cx: &Context, key: Key) {
+    let mail = cx.mailbox::<u64>(key);
+    let mut receive = std::pin::pin!(mail.receive(cx.pe()));
+    let start = Instant::now();
+    while !is_heard() && start.elapsed() < PATIENCE {
+        let waited = cx.timeout(Duration::from_millis(10), receive.as_mut()).await;
+        assert!(waited.is_err(), "nothing comes: {waited:?}");
+    }
+}
+
+#[test]
+fn a_task_that_waits_for_another_type_than_comes_is_told_of() {
+    let main = async |cx: Context| {
+        let key = cx.new_key();
+        let send = async {
             cx.sleep(Duration::from_millis(20)).await;
-            receive(&cx, key).await;
-            Ok(())
+            cx.mailbox(key).send(cx.pe(), 7_u32)
         };
-        options().run(main).expect("it ends well");
-    }
+        let ((), sent) = futures_util::future::join(receive(&cx, key), send).await;
+        Ok(sent?)
+    };
+    let said = lines_with(OTHER_TYPE, main);
+    assert_eq!(said.len(), 1, "{said:#?}");
+}
 
-    #[test]
-    #[ignore = "runs alone"]
-    fn compute() {
-        let compute = |millis| {
-            let (start, mut sum) = (Instant::now(), 0_u64);
-            while start.elapsed() < Duration::from_millis(millis) {
-                sum = sum.wrapping_add(std::hint::black_box(1));
-            }
-            sum
-        };
-        let main = async move |cx: Context| {
-            cx.spawn_fn(Distance::ZERO, compute, 1000).await?;
-            Ok(())
-        };
-        options().run(main).expect("it ends well");
-    }
+#[test]
+fn a_task_that_waits_for_another_type_than_has_come_is_told_of() {
+    let main = async |cx: Context| {
+        let key = cx.new_key();
+        cx.mailbox(key).send(cx.pe(), 7_u32)?;
+        cx.sleep(Duration::from_millis(20)).await;
+        receive(&cx, key).await;
+        Ok(())
+    };
+    let said = lines_with(OTHER_TYPE, main);
+    assert_eq!(said.len(), 1, "{said:#?}");
 }

@@ -1,18 +1,18 @@
 //! Jobs in which a library closes files that are not its own: what the TCP lane of a PE waits for
-//! its connections with, or the sockets on which a PE is called. Each program below is a test that
-//! only these start, alone or under a launcher.
+//! its connections with, or the sockets on which a PE is called.
 #![cfg(feature = "mpi")]
 
-use crate::common::job::{run, run_restartable};
-use crate::common::launcher::launched_with;
+use crate::common::job::{run, run_restartable, square};
+use crate::common::launcher::{launched_with, over_each_lane_with};
 use crate::common::mischief;
 use crate::common::ports::{self, PORTS};
-use std::ffi::OsStr;
+use futures_util::future::try_join;
+use std::ffi::OsString;
 use std::process::Command;
 use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine::{LaneKind, Options};
-use ultramarine_testkit::{Ended, program, scrub};
+use ultramarine_testkit::{Ended, itself, scrub};
 
 /// How long a PE waits at the end for others that do not answer: longer than a test may last.
 const GRACE: (&str, &str) = ("ULTRAMARINE_SHUTDOWN_GRACE", "5min");
@@ -20,15 +20,13 @@ const GRACE: (&str, &str) = ("ULTRAMARINE_SHUTDOWN_GRACE", "5min");
 /// What the PE says whose lane has failed.
 const SAID: &str = "cannot go on: asking for the TCP lane's events";
 
-/// Runs a program under the launcher. `None` where no launcher belongs to this build.
-fn launched(program: &str) -> Option<Ended> {
-    launched_on("tcp", program)
+/// The variables of a job under the launcher.
+fn variables() -> [(&'static str, OsString); 2] {
+    [(PORTS, ports::some().into()), (GRACE.0, GRACE.1.into())]
 }
 
-fn launched_on(lane: &str, program: &str) -> Option<Ended> {
-    let ports = ports::some();
-    let variables = [(PORTS, OsStr::new(&ports)), (GRACE.0, OsStr::new(GRACE.1))];
-    launched_with(3, program!(program), lane, &variables)
+fn launched(program: impl FnOnce()) -> Option<Ended> {
+    launched_with(3, "tcp", &variables(), &itself(program))
 }
 
 /// The PE has said it once.
@@ -38,21 +36,22 @@ fn says_it_once(ended: &Ended) {
 
 #[test]
 fn a_pe_whose_lane_fails_says_it_once_and_leaves() {
-    let Some(ended) = launched("break_the_lane_of_one") else { return };
+    let program = || run(async |cx| compute(&cx, Pe::new(1)).await);
+    let Some(ended) = launched(program) else { return };
     ended.is_well();
     says_it_once(&ended);
 }
 
 #[test]
 fn a_job_outlives_a_root_whose_lane_fails() {
-    let Some(ended) = launched("break_the_lane_of_the_root") else { return };
+    let program = || run_restartable(async |cx| compute(&cx, Pe::ROOT).await);
+    let Some(ended) = launched(program) else { return };
     ended.is_well();
     says_it_once(&ended);
 }
 
-fn leaves_if_it_cannot_be_called(program: &str) {
-    for lane in ["tcp", "mpi"] {
-        let Some(ended) = launched_on(lane, program) else { return };
+fn leaves_if_it_cannot_be_called(program: impl FnOnce()) {
+    for (lane, ended) in over_each_lane_with(3, |_| variables(), itself(program)) {
         ended.is_well();
         let said = ["listening for other PEs on the TCP lane", "watching the other PEs"];
         let count = said.map(|said| ended.err.matches(&format!("cannot go on: {said}")).count());
@@ -62,24 +61,36 @@ fn leaves_if_it_cannot_be_called(program: &str) {
 
 #[test]
 fn a_pe_that_cannot_be_called_any_more_leaves() {
-    leaves_if_it_cannot_be_called("close_the_sockets_of_one");
+    leaves_if_it_cannot_be_called(|| run(async |cx| wait_there(&cx, Pe::new(1)).await));
 }
 
 #[test]
 fn a_job_outlives_a_root_that_cannot_be_called_any_more() {
-    leaves_if_it_cannot_be_called("close_the_sockets_of_the_root");
+    leaves_if_it_cannot_be_called(|| run_restartable(async |cx| wait_there(&cx, Pe::ROOT).await));
 }
 
 #[test]
 fn a_job_ends_with_a_root_whose_lane_fails() {
-    let Some(ended) = launched("break_the_lane_of_the_only_root") else { return };
+    let program = || run(async |cx| compute(&cx, Pe::ROOT).await);
+    let Some(ended) = launched(program) else { return };
     ended.fails_with(SAID);
 }
 
 #[test]
 fn a_job_inside_one_process_ends_when_a_lane_fails() {
+    let program = || {
+        let options = Options::default().pes(3).threads(1).lane(LaneKind::Tcp);
+        let number: u32 = std::env::var(NUMBER).expect("the test says which").parse().unwrap();
+        let job = options.run(async move |cx| {
+            let break_it = async |_: Context, number: u32| break_lane(number as usize);
+            cx.spawn_at(Pe::new(number), break_it, number).await?;
+            cx.sleep(Duration::from_hours(1)).await;
+            Ok(())
+        });
+        job.expect("it does not end well");
+    };
+    let words = itself(program);
     for number in ["0", "2"] {
-        let words = program!("break_a_lane_inside");
         let mut command = Command::new(&words[0]);
         scrub(command.args(&words[1..]));
         command.env(PORTS, "1-65535").env(GRACE.0, GRACE.1).env(NUMBER, number);
@@ -108,86 +119,32 @@ fn break_lane(number: usize) {
     }
 }
 
-/// The programs, as tests that are run as jobs only.
-mod programs {
-    use super::*;
+/// Squares of numbers, some of which are computed where the lane is broken.
+async fn compute(cx: &Context, broken: Pe) -> ultramarine::Result<()> {
+    let cx = cx.supervised();
+    let first = cx.attempt() == 1;
+    let break_here = async |cx: Context, (broken, first): (Pe, bool)| {
+        if first && cx.pe() == broken {
+            break_lane(0);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    let break_it = async { cx.spawn_at(broken, break_here, (broken, first)).await };
+    try_join(square(&cx, 200, 2000), break_it).await?;
+    cx.agree_to_end().await;
+    Ok(())
+}
 
-    /// Squares of numbers, some of which are computed where the lane is broken.
-    async fn compute(cx: &Context, broken: Pe) -> ultramarine::Result<()> {
-        let cx = cx.supervised();
-        let square = |n: u64| {
-            std::thread::sleep(Duration::from_millis(2));
-            n * n
-        };
-        let squares = par_map(&cx, square, 0..200);
-        let first = cx.attempt() == 1;
-        let break_here = async |cx: Context, (broken, first): (Pe, bool)| {
-            if first && cx.pe() == broken {
-                break_lane(0);
-                std::thread::sleep(Duration::from_millis(100));
-            }
-        };
-        cx.spawn_at(broken, break_here, (broken, first)).await?;
-        assert!(squares.await?.into_iter().eq((0..200).map(|n| n * n)));
-        cx.agree_to_end().await;
-        Ok(())
-    }
-
-    /// Waits on a PE whose sockets are gone, until that has left.
-    async fn wait_there(cx: &Context, broken: Pe) -> ultramarine::Result<()> {
-        let first = cx.attempt() == 1;
-        let close = async |cx: Context, (broken, first): (Pe, bool)| {
-            if first && cx.pe() == broken {
-                ports::own().into_keys().for_each(mischief::spoil);
-                cx.sleep(Duration::from_hours(1)).await;
-            }
-        };
-        cx.supervised().spawn_at(broken, close, (broken, first)).await?;
-        cx.agree_to_end().await;
-        Ok(())
-    }
-
-    #[test]
-    #[ignore = "runs as a job"]
-    fn close_the_sockets_of_one() {
-        run(async |cx| wait_there(&cx, Pe::new(1)).await);
-    }
-
-    #[test]
-    #[ignore = "runs as a job"]
-    fn close_the_sockets_of_the_root() {
-        run_restartable(async |cx| wait_there(&cx, Pe::ROOT).await);
-    }
-
-    #[test]
-    #[ignore = "runs as a job"]
-    fn break_the_lane_of_one() {
-        run(async |cx| compute(&cx, Pe::new(1)).await);
-    }
-
-    #[test]
-    #[ignore = "runs as a job"]
-    fn break_the_lane_of_the_root() {
-        run_restartable(async |cx| compute(&cx, Pe::ROOT).await);
-    }
-
-    #[test]
-    #[ignore = "runs as a job"]
-    fn break_the_lane_of_the_only_root() {
-        run(async |cx| compute(&cx, Pe::ROOT).await);
-    }
-
-    #[test]
-    #[ignore = "runs as a job"]
-    fn break_a_lane_inside() {
-        let options = Options::default().pes(3).threads(1).lane(LaneKind::Tcp);
-        let number: u32 = std::env::var(NUMBER).expect("the test says which").parse().unwrap();
-        let job = options.run(async move |cx| {
-            let break_it = async |_: Context, number: u32| break_lane(number as usize);
-            cx.spawn_at(Pe::new(number), break_it, number).await?;
+/// Waits on a PE whose sockets are gone, until that has left.
+async fn wait_there(cx: &Context, broken: Pe) -> ultramarine::Result<()> {
+    let first = cx.attempt() == 1;
+    let close = async |cx: Context, (broken, first): (Pe, bool)| {
+        if first && cx.pe() == broken {
+            ports::own().into_keys().for_each(mischief::spoil);
             cx.sleep(Duration::from_hours(1)).await;
-            Ok(())
-        });
-        job.expect("it does not end well");
-    }
+        }
+    };
+    cx.supervised().spawn_at(broken, close, (broken, first)).await?;
+    cx.agree_to_end().await;
+    Ok(())
 }

@@ -2,22 +2,48 @@
 //! these tests run, under a shell that sets the limit.
 #![cfg(feature = "mpi")]
 
-use crate::common::job::run;
+use crate::common::job::{run, square};
 use std::process::Command;
 use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine::{Error, TaskError};
-use ultramarine_testkit::{Ended, finish, program, scrub};
+use ultramarine_testkit::{Ended, finish, itself, launcher_name, scrub};
 
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// A command that runs the program with this limit, behind the words of a launcher.
+/// Talks to all PEs, from each PE.
+async fn greet_all(cx: Context, (): ()) -> Result<u32, TaskError> {
+    let pes = (0..cx.pes()).map(Pe::new);
+    let ask = |pe| cx.spawn_at(pe, async |cx: Context, n: u32| cx.pe().number() + n, 1);
+    let mut sum = 0;
+    for answer in pes.map(ask).collect::<Vec<_>>() {
+        sum += answer.await?;
+    }
+    Ok(sum)
+}
+
+fn talk_to_all() {
+    run(async |cx| {
+        for _ in 0..3 {
+            let greet = |pe| cx.spawn_at(Pe::new(pe), greet_all, ());
+            for sum in (0..cx.pes()).map(greet).collect::<Vec<_>>() {
+                assert_eq!(sum.await?.map_err(Error::from)?, cx.pes() * (cx.pes() + 1) / 2);
+            }
+            square(&cx, 500, 0).await?;
+        }
+        assert_eq!(cx.dead(), 0);
+        Ok(())
+    });
+}
+
+/// How a job ends whose processes have this limit, behind the words of a launcher.
 fn limited(launcher: &[&str], limit: &str, variables: &[(&str, &str)]) -> Ended {
+    let program = itself(talk_to_all);
     let shell = format!("ulimit {limit} && exec \"$0\" \"$@\"");
     let words = [launcher, &["sh", "-c", &shell]].concat();
     let mut command = Command::new(words[0]);
     scrub(&mut command);
-    command.args(&words[1..]).args(program!("talk_to_all"));
+    command.args(&words[1..]).args(program);
     command.env("ULTRAMARINE_THREADS", "1").env("ULTRAMARINE_LANE", "tcp");
     finish(command.envs(variables.iter().copied()), PATIENCE)
 }
@@ -33,10 +59,8 @@ fn succeeds(ended: Ended) -> String {
 
 #[test]
 fn a_crowd_with_few_descriptors_each_loses_no_pe() {
-    let launcher = std::env::var("MPIEXEC_FOR_TESTS").unwrap_or_default();
-    if launcher.is_empty() {
-        return println!("skipped: MPIEXEC_FOR_TESTS names no launcher");
-    }
+    let Some(launcher) = launcher_name() else { return };
+    let launcher = launcher.into_string().expect("its name is text");
     // The hard limit is the same. Some MPI libraries alone take more than 64, which the job says.
     for limit in [64, 80, 96] {
         let ended = limited(&[&launcher, "-n", "24"], &format!("-n {limit}"), &[]);
@@ -68,37 +92,4 @@ fn a_job_without_descriptors_enough_ends_at_once_and_says_so() {
     let ended = limited(&["env"], "-n 64", &[("ULTRAMARINE_PES", "24")]);
     ended.fails_with("out of file descriptors: RLIMIT_NOFILE is 64");
     ended.fails_with("ulimit -n");
-}
-
-/// The program, as a test that is run by those above only.
-mod programs {
-    use super::*;
-
-    /// Talks to all PEs, from each PE.
-    async fn greet_all(cx: Context, (): ()) -> Result<u32, TaskError> {
-        let pes = (0..cx.pes()).map(Pe::new);
-        let ask = |pe| cx.spawn_at(pe, async |cx: Context, n: u32| cx.pe().number() + n, 1);
-        let mut sum = 0;
-        for answer in pes.map(ask).collect::<Vec<_>>() {
-            sum += answer.await?;
-        }
-        Ok(sum)
-    }
-
-    #[test]
-    #[ignore = "runs under a shell that limits it"]
-    fn talk_to_all() {
-        run(async |cx| {
-            for _ in 0..3 {
-                let greet = |pe| cx.spawn_at(Pe::new(pe), greet_all, ());
-                for sum in (0..cx.pes()).map(greet).collect::<Vec<_>>() {
-                    assert_eq!(sum.await?.map_err(Error::from)?, cx.pes() * (cx.pes() + 1) / 2);
-                }
-                let squares = par_map(&cx, |n: u64| n * n, 0..500).await?;
-                assert!(squares.into_iter().eq((0..500).map(|n| n * n)));
-            }
-            assert!((0..cx.pes()).all(|pe| !cx.is_dead(Pe::new(pe))));
-            Ok(())
-        });
-    }
 }

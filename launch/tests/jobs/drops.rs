@@ -72,12 +72,8 @@ fn a_result_that_was_encoded() {
     on_both_lanes(2, async |cx| {
         for supervised in [true, false] {
             let make = async |_: Context, n: u64| Bomb::armed(n);
-            let bomb = if supervised {
-                cx.supervised().spawn_at(Pe::new(1), make, 5)
-            } else {
-                cx.spawn_at(Pe::new(1), make, 5)
-            };
-            assert_eq!(bomb.await?.number, 5);
+            let cx = if supervised { cx.supervised() } else { cx.clone() };
+            assert_eq!(cx.spawn_at(Pe::new(1), make, 5).await?.number, 5);
         }
         all_live(&cx).await;
         Ok(())

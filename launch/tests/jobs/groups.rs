@@ -1,24 +1,45 @@
-//! A program's own groups, in jobs whose processes are killed. Each program below is a test that
-//! only a launcher runs.
+//! A program's own groups, in jobs whose processes are killed.
 #![cfg(feature = "mpi")]
 
-use crate::common::launcher::is_well_over_each_lane;
-use rustix::process::{Signal, getpid, kill_process};
+use crate::common::job::{die, kill, run_restartable};
+use crate::common::launcher::{is_well_over_each_lane, over_each_lane};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use ultramarine::Options;
 use ultramarine::group::{Handle, Outbox, Peer, group};
 use ultramarine::prelude::*;
-use ultramarine_testkit::program;
 
 #[test]
 fn a_counter_survives_a_death() {
-    is_well_over_each_lane(4, &program!("count"));
+    is_well_over_each_lane(4, async |cx| {
+        let counter = group(&cx, "count", Counter::make, ())?;
+        count_on_all(&cx, counter.handle()).await?;
+        kill(&cx, Pe::new(2)).await;
+        count_on_all(&cx, counter.handle()).await?;
+        counter.act(Counter::ask);
+        assert_eq!(counter.wait(Counter::sum).await?, 700);
+        drop(counter);
+        // Another one of that name is a new one.
+        let counter = group(&cx, "count", Counter::make, ())?;
+        counter.act(Counter::ask);
+        assert_eq!(counter.wait(Counter::sum).await?, 0);
+        Ok(())
+    });
 }
 
+/// The next finds what the others have counted.
 #[test]
 fn a_counter_survives_the_root() {
-    is_well_over_each_lane(4, &program!("count_on"));
+    let main = async |cx: Context| {
+        let counter = group(&cx, "count", Counter::make, ())?;
+        if cx.pe() == Pe::ROOT {
+            count_on_all(&cx, counter.handle()).await?;
+            die();
+        }
+        counter.act(Counter::ask);
+        assert_eq!(counter.wait(Counter::sum).await?, 400);
+        Ok(())
+    };
+    over_each_lane(4, || run_restartable(main)).for_each(|(_, ended)| ended.is_well());
 }
 
 /// Counts on all PEs. Each peer knows what it has counted, and what its predecessor has.
@@ -103,58 +124,4 @@ async fn count_on_all(cx: &Context, counter: Handle<Counter>) -> Result<(), Task
         cx.spawn_at(pe, count, counter).await?;
     }
     Ok(())
-}
-
-/// Kills the process of a PE.
-async fn kill(cx: &Context, victim: Pe) {
-    let die = async |_: Context, ()| {
-        kill_process(getpid(), Signal::KILL).expect("it may end itself");
-        std::thread::sleep(std::time::Duration::from_mins(1));
-    };
-    let lost = cx.unsupervised().spawn_at(victim, die, ()).await;
-    assert_eq!(lost, Err(TaskError::Lost { pe: victim }));
-}
-
-/// The programs, as tests that are run under a launcher only.
-mod programs {
-    use super::*;
-
-    #[test]
-    #[ignore = "runs under a launcher"]
-    fn count() {
-        let job = Options::default().run(async |cx| {
-            let counter = group(&cx, "count", Counter::make, ())?;
-            count_on_all(&cx, counter.handle()).await?;
-            kill(&cx, Pe::new(2)).await;
-            count_on_all(&cx, counter.handle()).await?;
-            counter.act(Counter::ask);
-            assert_eq!(counter.wait(Counter::sum).await?, 700);
-            drop(counter);
-            // Another one of that name is a new one.
-            let counter = group(&cx, "count", Counter::make, ())?;
-            counter.act(Counter::ask);
-            assert_eq!(counter.wait(Counter::sum).await?, 0);
-            println!("all is well");
-            Ok(())
-        });
-        job.expect("the job ends well");
-    }
-
-    /// The root dies; the next finds what the others have counted.
-    #[test]
-    #[ignore = "runs under a launcher"]
-    fn count_on() {
-        let job = Options::default().run_restartable(async |cx| {
-            let counter = group(&cx, "count", Counter::make, ())?;
-            if cx.pe() == Pe::ROOT {
-                count_on_all(&cx, counter.handle()).await?;
-                kill_process(getpid(), Signal::KILL).expect("it may end itself");
-            }
-            counter.act(Counter::ask);
-            assert_eq!(counter.wait(Counter::sum).await?, 400);
-            println!("all is well");
-            Ok(())
-        });
-        job.expect("the job ends well");
-    }
 }

@@ -1,17 +1,16 @@
-//! Ctrl-C, to jobs that listen for it and to others. Each program below is a test that only these
-//! start, alone or under a launcher.
+//! Ctrl-C, to jobs that listen for it and to others.
 #![cfg(feature = "mpi")]
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use std::io::Read as _;
+use std::fs::File;
 use std::os::unix::process::{ExitStatusExt as _, parent_id};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 use ultramarine::prelude::*;
 use ultramarine::{EndRequest, Options, shutdown_requested};
-use ultramarine_testkit::{launcher, program, scrub};
+use ultramarine_testkit::{itself, launcher, scrub};
 
 /// The longest that anything here may take; reached only when a test fails.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -19,39 +18,102 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// The variable that names a folder which a job shares with its test.
 const FOLDER: &str = "INTERRUPTS_FOLDER";
 
+fn folder() -> PathBuf {
+    std::env::var_os(FOLDER).expect("the test names a folder").into()
+}
+
+/// Says something to the test.
+fn say(what: &str, text: &str) {
+    let unfinished = folder().join(format!("{what}.unfinished"));
+    std::fs::write(&unfinished, text).expect("there is room");
+    std::fs::rename(unfinished, folder().join(what)).expect("there is room");
+}
+
+async fn nap(cx: Context, (): ()) {
+    cx.sleep(Duration::from_millis(1)).await;
+}
+
+fn work() {
+    let result = Options::default().run(async |cx| {
+        cx.spawn_at(Pe::new(cx.pes() - 1), nap, ()).await?;
+        say("begun", &parent_id().to_string());
+        cx.sleep(2 * PATIENCE).await;
+        Ok(())
+    });
+    // The others of the job.
+    result.expect("they hear of no error");
+}
+
+fn outlive_the_root() {
+    let result = Options::default().run_restartable(async |cx| {
+        for pe in 1..cx.pes() {
+            if !cx.is_dead(Pe::new(pe)) {
+                cx.spawn_at(Pe::new(pe), nap, ()).await?;
+            }
+        }
+        if cx.attempt() == 1 {
+            say("begun", &parent_id().to_string());
+            cx.sleep(2 * PATIENCE).await;
+        }
+        cx.agree_to_end().await;
+        println!("all is well");
+        Ok(())
+    });
+    result.unwrap_or_else(|error| println!("{error}"));
+}
+
+fn listen() {
+    let result = Options::default().run(async |cx| {
+        let mut asked = std::pin::pin!(shutdown_requested());
+        // From the first poll on it listens.
+        assert_eq!(futures_util::future::poll_immediate(asked.as_mut()).await, None);
+        // Each process passes over an interrupt once it takes part.
+        for pe in 1..cx.pes() {
+            cx.spawn_at(Pe::new(pe), nap, ()).await?;
+        }
+        say("begun", &parent_id().to_string());
+        let request = asked.await;
+        say("heard", &format!("{request:?}"));
+        while !folder().join("go").exists() {
+            cx.sleep(Duration::from_millis(5)).await;
+        }
+        println!("all is well");
+        Ok(())
+    });
+    // At the second interrupt of the root's guard alone, the others lose their root.
+    result.unwrap_or_else(|error| println!("{error}"));
+}
+
 /// A job that runs.
 struct Running {
-    folder: PathBuf,
+    folder: TempDir,
     child: Child,
 }
 
 impl Running {
-    /// Starts three processes of a program under the launcher that belongs to this build; `None`
-    /// where there is none.
-    fn launched(program: &str) -> Option<Self> {
+    /// Starts three processes of the program of the test that calls this, under the launcher that
+    /// belongs to this build; `None` where there is none.
+    fn launched(program: fn()) -> Option<Self> {
+        let words = itself(program);
         let mut command = launcher()?;
-        command.args(["-n", "3"]).args(program!(program));
-        Some(Self::start(program, command))
+        command.args(["-n", "3"]).args(words);
+        Some(Self::start(command))
     }
 
-    /// Starts one process of a program.
-    fn alone(program: &str) -> Self {
-        let words = program!(program);
+    /// Starts one process of it.
+    fn alone(program: fn()) -> Self {
+        let words = itself(program);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
-        Self::start(&format!("{program}-alone"), command)
+        Self::start(command)
     }
 
-    fn start(name: &str, mut command: Command) -> Self {
-        static STARTED: AtomicU32 = AtomicU32::new(0);
-        let (process, number) = (std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
-        let folder = format!("ultramarine-interrupts-{process}-{number}-{name}");
-        let folder = std::env::temp_dir().join(folder);
-        std::fs::create_dir(&folder).expect("no other test has a folder of this name");
+    fn start(mut command: Command) -> Self {
+        let folder = tempfile::tempdir().expect("there is room");
         scrub(&mut command);
-        command.env("ULTRAMARINE_THREADS", "1").env(FOLDER, &folder);
+        command.env("ULTRAMARINE_THREADS", "1").env(FOLDER, folder.path());
         // A file never fills up, and none of those who write to it is waited for.
-        let output = std::fs::File::create(folder.join("output")).expect("there is room");
+        let output = File::create(folder.path().join("output")).expect("there is room");
         let errors = output.try_clone().expect("there is room");
         command.stdin(Stdio::null()).stdout(output).stderr(errors);
         let child = command.spawn().expect("it starts");
@@ -60,7 +122,7 @@ impl Running {
 
     /// Waits until a process of the job says something, and returns it.
     fn says(&mut self, what: &str) -> String {
-        let (file, start) = (self.folder.join(what), Instant::now());
+        let (file, start) = (self.folder.path().join(what), Instant::now());
         loop {
             if let Ok(text) = std::fs::read_to_string(&file) {
                 return text;
@@ -72,11 +134,14 @@ impl Running {
         }
     }
 
+    /// Waits until the job has begun, and returns its root's guard.
+    fn guard(&mut self) -> Pid {
+        Pid::from_raw(self.says("begun").parse().expect("a number")).expect("there is one")
+    }
+
     /// What was printed so far.
     fn output(&self) -> String {
-        let mut bytes = Vec::new();
-        let file = std::fs::File::open(self.folder.join("output"));
-        file.and_then(|mut file| file.read_to_end(&mut bytes)).expect("it is there");
+        let bytes = std::fs::read(self.folder.path().join("output")).expect("it is there");
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
@@ -87,7 +152,7 @@ impl Running {
 
     /// Lets the job end.
     fn go_on(&self) {
-        std::fs::write(self.folder.join("go"), "").expect("the folder is there");
+        std::fs::write(self.folder.path().join("go"), "").expect("the folder is there");
     }
 
     /// How it ended, and what was printed.
@@ -101,13 +166,18 @@ impl Running {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
+
+    /// It ends well.
+    fn ends_well(self) {
+        let (status, output) = self.end();
+        assert!(status.success() && output.contains("all is well"), "{status}: {output}");
+    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -118,7 +188,7 @@ fn is_of_hydra(output: &str) -> bool {
 
 #[test]
 fn an_interrupt_ends_a_job_that_does_not_listen() {
-    let Some(mut job) = Running::launched("work") else { return };
+    let Some(mut job) = Running::launched(work) else { return };
     job.says("begun");
     job.interrupt();
     let (status, output) = job.end();
@@ -135,7 +205,7 @@ fn an_interrupt_ends_a_job_that_does_not_listen() {
 
 #[test]
 fn a_program_that_listens_is_told_of_an_interrupt() {
-    let Some(mut job) = Running::launched("listen") else { return };
+    let Some(mut job) = Running::launched(listen) else { return };
     job.says("begun");
     job.interrupt();
     let heard = job.says("heard");
@@ -150,22 +220,19 @@ fn a_program_that_listens_is_told_of_an_interrupt() {
 /// The launcher may send the signal to the process as well as to its guard, which hands it on.
 #[test]
 fn an_interrupt_of_guard_and_process_is_one() {
-    let Some(mut job) = Running::launched("listen") else { return };
-    let guard = job.says("begun").parse().expect("a number");
-    let guard = Pid::from_raw(guard).expect("there is one");
+    let Some(mut job) = Running::launched(listen) else { return };
+    let guard = job.guard();
     let group = rustix::process::getpgid(Some(guard)).expect("it runs");
     kill_process_group(group, Signal::INT).expect("it runs");
     assert_eq!(job.says("heard"), format!("{:?}", EndRequest::Interrupt));
     job.go_on();
-    let (status, output) = job.end();
-    assert!(status.success() && output.contains("all is well"), "{status}: {output}");
+    job.ends_well();
 }
 
 #[test]
 fn the_second_interrupt_ends_the_job() {
-    let Some(mut job) = Running::launched("listen") else { return };
-    let guard = job.says("begun").parse().expect("a number");
-    let guard = Pid::from_raw(guard).expect("there is one");
+    let Some(mut job) = Running::launched(listen) else { return };
+    let guard = job.guard();
     kill_process(guard, Signal::INT).expect("it runs");
     job.says("heard");
     kill_process(guard, Signal::INT).expect("it runs");
@@ -177,16 +244,14 @@ fn the_second_interrupt_ends_the_job() {
 /// It is no end of the job, if that outlives its first process, and only that hears of it.
 #[test]
 fn an_interrupt_of_the_first_guard_alone_is_a_death() {
-    let Some(mut job) = Running::launched("outlive_the_root") else { return };
-    let guard = job.says("begun").parse().expect("a number");
-    kill_process(Pid::from_raw(guard).expect("there is one"), Signal::INT).expect("it runs");
-    let (status, output) = job.end();
-    assert!(status.success() && output.contains("all is well"), "{status}: {output}");
+    let Some(mut job) = Running::launched(outlive_the_root) else { return };
+    kill_process(job.guard(), Signal::INT).expect("it runs");
+    job.ends_well();
 }
 
 #[test]
 fn an_interrupt_ends_a_job_that_outlives_its_root() {
-    let Some(mut job) = Running::launched("outlive_the_root") else { return };
+    let Some(mut job) = Running::launched(outlive_the_root) else { return };
     job.says("begun");
     job.interrupt();
     let (status, output) = job.end();
@@ -195,103 +260,28 @@ fn an_interrupt_ends_a_job_that_outlives_its_root() {
 }
 
 #[test]
-fn a_single_process_is_interrupted_as_a_job_is() {
-    let mut job = Running::alone("work");
+fn an_interrupt_ends_a_single_process_that_does_not_listen() {
+    let mut job = Running::alone(work);
     job.says("begun");
     job.interrupt();
     assert_eq!(job.end().0.signal(), Some(Signal::INT.as_raw()));
+}
 
-    let mut job = Running::alone("listen");
+#[test]
+fn a_single_process_that_listens_is_interrupted_as_a_job_is() {
+    let mut job = Running::alone(listen);
     job.says("begun");
     job.interrupt();
     assert_eq!(job.says("heard"), format!("{:?}", EndRequest::Interrupt));
     job.interrupt();
     assert_eq!(job.end().0.signal(), Some(Signal::INT.as_raw()));
 
-    let mut job = Running::alone("listen");
+    let mut job = Running::alone(listen);
     job.says("begun");
     kill_process(Pid::from_child(&job.child), Signal::TERM).expect("it runs");
     assert_eq!(job.says("heard"), format!("{:?}", EndRequest::Terminate));
     // The first interrupt is no second one.
     job.interrupt();
     job.go_on();
-    let (status, output) = job.end();
-    assert!(status.success() && output.contains("all is well"), "{status}: {output}");
-}
-
-/// The programs, as tests that are run as jobs only.
-mod programs {
-    use super::*;
-
-    fn folder() -> PathBuf {
-        std::env::var_os(FOLDER).expect("the test names a folder").into()
-    }
-
-    /// Says something to the test.
-    fn say(what: &str, text: &str) {
-        let unfinished = folder().join(format!("{what}.unfinished"));
-        std::fs::write(&unfinished, text).expect("there is room");
-        std::fs::rename(unfinished, folder().join(what)).expect("there is room");
-    }
-
-    async fn nap(cx: Context, (): ()) {
-        cx.sleep(Duration::from_millis(1)).await;
-    }
-
-    #[test]
-    #[ignore = "runs as a job"]
-    fn work() {
-        let result = Options::default().run(async |cx| {
-            cx.spawn_at(Pe::new(cx.pes() - 1), nap, ()).await?;
-            say("begun", &parent_id().to_string());
-            cx.sleep(2 * PATIENCE).await;
-            Ok(())
-        });
-        // The others of the job.
-        result.expect("they hear of no error");
-    }
-
-    #[test]
-    #[ignore = "runs as a job"]
-    fn outlive_the_root() {
-        let result = Options::default().run_restartable(async |cx| {
-            for pe in 1..cx.pes() {
-                if !cx.is_dead(Pe::new(pe)) {
-                    cx.spawn_at(Pe::new(pe), nap, ()).await?;
-                }
-            }
-            if cx.attempt() == 1 {
-                say("begun", &parent_id().to_string());
-                cx.sleep(2 * PATIENCE).await;
-            }
-            cx.agree_to_end().await;
-            println!("all is well");
-            Ok(())
-        });
-        result.unwrap_or_else(|error| println!("{error}"));
-    }
-
-    #[test]
-    #[ignore = "runs as a job"]
-    fn listen() {
-        let result = Options::default().run(async |cx| {
-            let mut asked = std::pin::pin!(shutdown_requested());
-            // From the first poll on it listens.
-            assert_eq!(futures_util::future::poll_immediate(asked.as_mut()).await, None);
-            // Each process passes over an interrupt once it takes part.
-            for pe in 1..cx.pes() {
-                cx.spawn_at(Pe::new(pe), nap, ()).await?;
-            }
-            say("begun", &parent_id().to_string());
-            let request = asked.await;
-            say("heard", &format!("{request:?}"));
-            while !folder().join("go").exists() {
-                cx.sleep(Duration::from_millis(5)).await;
-            }
-            println!("all is well");
-            Ok(())
-        });
-        // At the second interrupt of the root's guard alone, the others lose their root.
-        result.unwrap_or_else(|error| println!("{error}"));
-    }
+    job.ends_well();
 }

@@ -1,8 +1,8 @@
-//! Jobs that are killed whole, and started again with the same journal until they are done. Each
-//! program below is a test that only a launcher runs.
+//! Jobs that are killed whole, and started again with the same journal until they are done.
 #![cfg(feature = "mpi")]
 
 use crate::common::job::{die, run_restartable};
+use crate::common::launcher::launched_with;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -11,7 +11,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine_journal::{Builds, Identity, Journal, OnFailure};
-use ultramarine_testkit::{launcher, program};
+use ultramarine_testkit::{itself, launcher};
 
 /// The variable that names a folder which a job shares with its test.
 const FOLDER: &str = "JOURNALS_FOLDER";
@@ -66,6 +66,25 @@ fn await_end(job: &mut Child) -> bool {
 
 #[test]
 fn a_job_that_is_killed_whole_again_and_again_computes_each_item_once() {
+    let program = || {
+        let pid = std::process::id().to_string();
+        let main = async |cx: Context| {
+            let square = |n: u64| {
+                std::fs::write(folder().join("computed").join(n.to_string()), "").expect("room");
+                std::thread::sleep(Duration::from_millis(10));
+                n * n
+            };
+            let squares = map(square, 0..ITEMS).journal(folder().join("squares.journal"));
+            let squares = squares.run(&cx.supervised()).await?;
+            assert!(squares.into_iter().eq((0..ITEMS).map(|n| n * n)));
+            std::fs::write(folder().join("all-is-well"), "")?;
+            Ok(())
+        };
+        // A process that becomes a guard has been here as well.
+        std::fs::write(folder().join("pids").join(pid), "").expect("there is room");
+        ultramarine::run_restartable(main).expect("the job ends well");
+    };
+    let words = itself(program);
     let folder = tempfile::tempdir().expect("there is room");
     let (pids, computed) = (folder.path().join("pids"), folder.path().join("computed"));
     let journal = folder.path().join("squares.journal");
@@ -77,7 +96,7 @@ fn a_job_that_is_killed_whole_again_and_again_computes_each_item_once() {
         }
         let before = done(&journal);
         let Some(mut command) = launcher() else { return };
-        command.args(["-n", "3"]).args(program!("keep_squares"));
+        command.args(["-n", "3"]).args(&words);
         command.env("ULTRAMARINE_THREADS", "1").env(FOLDER, folder.path());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut job = command.spawn().expect("the launcher starts");
@@ -108,78 +127,67 @@ fn a_job_that_is_killed_whole_again_and_again_computes_each_item_once() {
 /// The first root leaves a folder where its journal was.
 #[test]
 fn a_successor_goes_on_without_a_journal_that_was_spoilt() {
+    let main = async |cx: Context| {
+        let journal = folder().join("squares.journal");
+        let squares = map(|n: u64| n * n, 0..ITEMS).journal(&journal);
+        let squares = squares.run(&cx.supervised()).await?;
+        assert!(squares.into_iter().eq((0..ITEMS).map(|n| n * n)));
+        if cx.attempt() == 1 {
+            std::fs::remove_file(&journal)?;
+            std::fs::create_dir(&journal)?;
+            die();
+        }
+        Ok(())
+    };
+
+    let program = itself(|| run_restartable(main));
     let folder = tempfile::tempdir().expect("there is room");
-    let Some(mut command) = launcher() else { return };
-    command.args(["-n", "3"]).args(program!("spoil_the_journal"));
-    command.env("ULTRAMARINE_THREADS", "1").env(FOLDER, folder.path());
-    let ended = ultramarine_testkit::run(&mut command);
+    let variables = [(FOLDER, folder.path().into())];
+    let ended = launched_with(3, "mpi", &variables, &program);
+    let Some(ended) = ended else { return };
     ended.is_well();
     assert!(ended.err.contains("is a folder, and a journal is a file"), "{}", ended.err);
 }
 
-/// Also what came home a moment ago; and on a process that was not the root at first.
-#[test]
-fn what_has_come_home_is_kept_when_a_signal_ends_the_job() {
-    for program in [program!("end_by_a_signal"), program!("end_the_second_root_by_a_signal")] {
-        let folder = tempfile::tempdir().expect("there is room");
-        let Some(mut command) = launcher() else { return };
-        command.args(["-n", "2"]).args(program).env(FOLDER, folder.path());
-        let ended = ultramarine_testkit::run(&mut command);
-        assert!(!ended.is_success, "{}{}", ended.out, ended.err);
-        let done = done(&folder.path().join("own.journal"));
-        assert_eq!(done.len() as u64, ITEMS - 1, "{}", ended.err);
-    }
+/// Keeps results in a journal, and sends itself a signal at once.
+fn append_and_end() {
+    let name = |name: &str| name.to_owned();
+    let (program, call, result) = (name("jobs"), name("numbers"), name("u8"));
+    let identity = Identity { program, call, result, items: ITEMS, digest: 0 };
+    let file = folder().join("own.journal");
+    let opened = Journal::open(file, &identity, Builds::default(), OnFailure::Warn, |_, _| Ok(()));
+    let (journal, _) = opened.expect("the folder is ours");
+    (1..ITEMS).for_each(|n| journal.append(n..n + 1, &[7]));
+    kill_process(rustix::process::getpid(), Signal::TERM).expect("it is this one");
+    std::thread::sleep(PATIENCE);
 }
 
-/// The programs, as tests that are run under a launcher only.
-mod programs {
-    use super::*;
+/// Runs a program of two processes that ends so. Also what came home a moment ago is kept.
+fn keeps_what_it_has(program: impl FnOnce()) {
+    let program = itself(program);
+    let folder = tempfile::tempdir().expect("there is room");
+    let variables = [(FOLDER, folder.path().into())];
+    let Some(ended) = launched_with(2, "mpi", &variables, &program) else { return };
+    assert!(!ended.is_success, "{}{}", ended.out, ended.err);
+    let done = done(&folder.path().join("own.journal"));
+    assert_eq!(done.len() as u64, ITEMS - 1, "{}", ended.err);
+}
 
-    #[test]
-    #[ignore = "runs under a launcher"]
-    fn spoil_the_journal() {
-        let main = async |cx: Context| {
-            let journal = folder().join("squares.journal");
-            let squares = map(|n: u64| n * n, 0..ITEMS).journal(&journal);
-            let squares = squares.run(&cx.supervised()).await?;
-            assert!(squares.into_iter().eq((0..ITEMS).map(|n| n * n)));
-            if cx.attempt() == 1 {
-                std::fs::remove_file(&journal)?;
-                std::fs::create_dir(&journal)?;
-                die();
-            }
-            Ok(())
-        };
-        run_restartable(main);
-    }
-
-    /// Keeps results in a journal, and sends itself a signal at once.
-    fn append_and_end() {
-        let name = |name: &str| name.to_owned();
-        let (program, call, result) = (name("jobs"), name("numbers"), name("u8"));
-        let identity = Identity { program, call, result, items: ITEMS, digest: 0 };
-        let file = folder().join("own.journal");
-        let opened =
-            Journal::open(file, &identity, Builds::default(), OnFailure::Warn, |_, _| Ok(()));
-        let (journal, _) = opened.expect("the folder is ours");
-        (1..ITEMS).for_each(|n| journal.append(n..n + 1, &[7]));
-        kill_process(rustix::process::getpid(), Signal::TERM).expect("it is this one");
-        std::thread::sleep(PATIENCE);
-    }
-
-    #[test]
-    #[ignore = "runs under a launcher"]
-    fn end_by_a_signal() {
+#[test]
+fn what_has_come_home_is_kept_when_a_signal_ends_the_job() {
+    keeps_what_it_has(|| {
         let main = async |_| {
             append_and_end();
             Ok(())
         };
         ultramarine::run(main).expect("it ends before");
-    }
+    });
+}
 
-    #[test]
-    #[ignore = "runs under a launcher"]
-    fn end_the_second_root_by_a_signal() {
+/// On a process that was not the root at first.
+#[test]
+fn what_has_come_home_is_kept_when_a_signal_ends_the_job_of_a_successor() {
+    keeps_what_it_has(|| {
         let main = async |cx: Context| {
             if cx.attempt() == 1 {
                 die();
@@ -188,26 +196,5 @@ mod programs {
             Ok(())
         };
         ultramarine::run_restartable(main).expect("it ends before");
-    }
-
-    #[test]
-    #[ignore = "runs under a launcher"]
-    fn keep_squares() {
-        let pid = std::process::id().to_string();
-        let main = async |cx: Context| {
-            let square = |n: u64| {
-                std::fs::write(folder().join("computed").join(n.to_string()), "").expect("room");
-                std::thread::sleep(Duration::from_millis(10));
-                n * n
-            };
-            let squares = map(square, 0..ITEMS).journal(folder().join("squares.journal"));
-            let squares = squares.run(&cx.supervised()).await?;
-            assert!(squares.into_iter().eq((0..ITEMS).map(|n| n * n)));
-            std::fs::write(folder().join("all-is-well"), "")?;
-            Ok(())
-        };
-        // A process that becomes a guard has been here as well.
-        std::fs::write(folder().join("pids").join(pid), "").expect("there is room");
-        ultramarine::run_restartable(main).expect("the job ends well");
-    }
+    });
 }

@@ -2,8 +2,6 @@
 
 use ultramarine::latency::{self, PAIRS_MAX, ROUND_TRIPS_MAX};
 use ultramarine::{Context, Options, Place};
-#[cfg(feature = "mpi")]
-use ultramarine_testkit::program;
 use ultramarine_testkit::{bounded, racks};
 
 #[test]
@@ -18,10 +16,8 @@ fn every_distance_that_occurs_is_measured_and_no_other() {
                 assert_eq!(distances, cx.topology().radii()[1..]);
                 for row in table {
                     assert!((1..=PAIRS_MAX).contains(&row.pairs), "{row:?}");
-                    assert!(
-                        (row.pairs..=row.pairs * ROUND_TRIPS_MAX).contains(&row.count()),
-                        "{row:?}"
-                    );
+                    let counts = row.pairs..=row.pairs * ROUND_TRIPS_MAX;
+                    assert!(counts.contains(&row.count()), "{row:?}");
                     assert!(row.quantile(0.5) <= row.quantile(0.99), "{row:?}");
                 }
                 Ok(())
@@ -34,28 +30,15 @@ fn every_distance_that_occurs_is_measured_and_no_other() {
 #[cfg(feature = "mpi")]
 #[test]
 fn a_dead_pe_is_an_error_and_no_hang() {
-    let program = program!("measure_after_a_death");
-    let Some(ended) = crate::common::launcher::launched(3, program, "mpi") else { return };
-    assert!(ended.out.contains("all is well"), "{}\n{}", ended.out, ended.err);
-}
-
-/// The program, as a test that is run under a launcher only.
-#[cfg(feature = "mpi")]
-mod programs {
-    use super::latency;
-    use crate::common::job::run;
+    use crate::common::{job, launcher::launched};
     use ultramarine::prelude::*;
-
-    #[test]
-    #[ignore = "runs under a launcher"]
-    fn measure_after_a_death() {
-        run(async |cx| {
-            let victim = Pe::new(1);
-            let killed = cx.spawn_at(victim, async |_, ()| -> () { std::process::abort() }, ());
-            assert_eq!(killed.await, Err(TaskError::Lost { pe: victim }));
-            let error = latency::by_distance(&cx).await.expect_err("it was to be asked");
-            assert_eq!(error, TaskError::Lost { pe: victim });
-            Ok(())
-        });
-    }
+    let main = async |cx: Context| {
+        let victim = Pe::new(1);
+        job::kill(&cx, victim).await;
+        let error = latency::by_distance(&cx).await.expect_err("it was to be asked");
+        assert_eq!(error, TaskError::Lost { pe: victim });
+        Ok(())
+    };
+    let Some(ended) = launched(3, "mpi", || job::run(main)) else { return };
+    ended.is_well();
 }

@@ -1,105 +1,51 @@
 //! Programs that do what no one expects of a task: they keep standard output to themselves, fork,
-//! become other programs, or start some and forget them. Each program below is a test that only
-//! these start, alone or under a launcher.
+//! become other programs, or start some and forget them.
 #![cfg(feature = "mpi")]
 
 use crate::common::job::run;
 use crate::common::launcher::launched_with;
 use crate::common::mischief::fork;
-use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 use ultramarine::Options;
 use ultramarine::prelude::*;
-use ultramarine_testkit::{Ended, alone, eventually, marked, program};
+use ultramarine_testkit::{Ended, alone, eventually, itself, marked};
 
 /// The variable by which a test knows all that its job starts.
 const MARK: &str = "ODDITIES_MARK";
 
-/// How a program ends under the launcher, with what it has started. `None` where there is no
-/// launcher.
-fn launched(program: &str) -> Option<Ended> {
-    let mark = mark(program);
-    let ended = launched_with(3, program!(program), "tcp", &[(MARK, OsStr::new(&mark))])?;
+/// How a program ends under the launcher, and the mark of what it has started. `None` where there
+/// is no launcher.
+fn launched_with_mark(program: impl FnOnce()) -> Option<(Ended, String)> {
+    static MARKS: AtomicU32 = AtomicU32::new(0);
+    let mark = format!("{}-{}", std::process::id(), MARKS.fetch_add(1, Relaxed));
+    Some((launched_with(3, "tcp", &[(MARK, mark.clone().into())], &itself(program))?, mark))
+}
+
+/// The same where all that was started ends.
+fn launched(program: impl FnOnce()) -> Option<Ended> {
+    let (ended, mark) = launched_with_mark(program)?;
     eventually("all that was started has ended", || marked(MARK, &mark).is_empty());
     Some(ended)
 }
 
-fn mark(program: &str) -> String {
-    format!("{}-{program}", std::process::id())
+/// As daemons do: a launcher waits while its sockets are open.
+fn leave_one_in_the_background() {
+    let close = "for f in /proc/self/fd/*; do f=${f##*/}; \
+                     ((f < 3)) || eval \"exec $f>&-\"; done";
+    let script = format!("({close}; sleep 1000; :) >/dev/null 2>&1 </dev/null &");
+    Command::new("bash").args(["-c", &script]).status().expect("it is there");
 }
 
+fn leave_a_sleep_behind() {
+    Command::new("sh").args(["-c", "sleep 1000 &"]).status().expect("it is there");
+}
 #[test]
 fn who_keeps_standard_output_does_not_keep_the_job() {
-    let words = program!("keep_standard_output");
-    let mut command = alone(&words[0], "");
-    command.args(&words[1..]).env("ULTRAMARINE_PES", "2");
-    let alone = ultramarine_testkit::run(&mut command);
-    for ended in launched("keep_standard_output").into_iter().chain([alone]) {
-        ended.is_well();
-        assert!(ended.err.contains("holds standard output"), "{}", ended.err);
-    }
-}
-
-#[test]
-fn a_forked_child_is_no_second_pe() {
-    let Some(ended) = launched("fork_and_come_back") else { return };
-    ended.is_well();
-    let said = "the child has come back from the task: it ends here";
-    assert_eq!(ended.err.matches(said).count(), 3 * 3, "{}", ended.err);
-}
-
-#[test]
-fn a_process_that_becomes_another_program_is_killed() {
-    let Some(ended) = launched("become_another_program") else { return };
-    ended.is_well();
-    assert!(ended.err.contains("rank 1 has become another program (exec)"), "{}", ended.err);
-}
-
-#[test]
-fn what_a_process_has_started_ends_with_it() {
-    let Some(ended) = launched("start_others_and_die") else { return };
-    ended.is_well();
-    assert!(ended.err.contains("processes that still ran: they are killed"), "{}", ended.err);
-}
-
-#[test]
-fn a_process_may_become_another_program_once_the_job_is_over() {
-    let Some(ended) = launched("become_another_program_at_the_end") else { return };
-    ended.is_well();
-    assert_eq!(ended.out.matches("another program goes on").count(), 3, "{}", ended.out);
-}
-
-#[test]
-fn what_tasks_have_started_ends_with_the_job() {
-    let Some(ended) = launched("leave_some_behind") else { return };
-    ended.is_well();
-    assert!(ended.err.contains("processes that still ran: they are killed"), "{}", ended.err);
-}
-
-#[test]
-fn what_is_started_before_the_job_or_after_it_stays() {
-    let name = "leave_some_in_the_background";
-    let mark = mark(name);
-    let ended = launched_with(3, program!(name), "tcp", &[(MARK, OsStr::new(&mark))]);
-    let Some(ended) = ended else { return };
-    ended.is_well();
-    // From each process three times a shell that has forked last, and what it waits for. (It has
-    // started anew behind its guard, and has come twice to what is before the job.)
-    let left = || marked(MARK, &mark);
-    eventually("what was started is there", || left().len() == 3 * 3 * 2);
-    left().into_iter().for_each(ultramarine_testkit::kill);
-}
-
-/// The programs, as tests that are run as jobs only.
-mod programs {
-    use super::*;
-
-    #[test]
-    #[ignore = "runs as a job"]
-    fn keep_standard_output() {
+    let program = || {
         let job = Options::default().run(async |cx| {
             println!("all is well");
             let keep = async |_: Context, ()| {
@@ -122,13 +68,22 @@ mod programs {
             Ok(())
         });
         job.expect("the job ends well");
-        // What runs these programs would say at their end how they have ended.
+        // What runs this program would say at their end how they have ended.
         std::process::exit(0);
+    };
+    let words = itself(program);
+    let mut command = alone(&words[0], "");
+    command.args(&words[1..]).env("ULTRAMARINE_PES", "2");
+    let alone = ultramarine_testkit::run(&mut command);
+    for ended in launched(program).into_iter().chain([alone]) {
+        ended.is_well();
+        assert!(ended.err.contains("holds standard output"), "{}", ended.err);
     }
+}
 
-    #[test]
-    #[ignore = "runs as a job"]
-    fn fork_and_come_back() {
+#[test]
+fn a_forked_child_is_no_second_pe() {
+    let program = || {
         run(async |cx| {
             let come_back = async |_: Context, ()| fork(|| {});
             let panic = async |_: Context, ()| fork(|| panic!("the child does"));
@@ -146,11 +101,16 @@ mod programs {
             }
             Ok(())
         });
-    }
+    };
+    let Some(ended) = launched(program) else { return };
+    ended.is_well();
+    let said = "the child has come back from the task: it ends here";
+    assert_eq!(ended.err.matches(said).count(), 3 * 3, "{}", ended.err);
+}
 
-    #[test]
-    #[ignore = "runs as a job"]
-    fn become_another_program() {
+#[test]
+fn a_process_that_becomes_another_program_is_killed() {
+    let program = || {
         run(async |cx| {
             let exec = async |_: Context, ()| {
                 let mut sleep = Command::new("sleep");
@@ -161,47 +121,61 @@ mod programs {
             assert!(matches!(lost, Err(TaskError::Lost { .. })), "{lost:?}");
             Ok(())
         });
-    }
+    };
+    let Some(ended) = launched(program) else { return };
+    ended.is_well();
+    assert!(ended.err.contains("rank 1 has become another program (exec)"), "{}", ended.err);
+}
 
-    #[test]
-    #[ignore = "runs as a job"]
-    fn become_another_program_at_the_end() {
+#[test]
+fn what_a_process_has_started_ends_with_it() {
+    let program = || {
+        run(async |cx| {
+            let start = async |_: Context, ()| {
+                // One of its own, and one whose parent ends at once.
+                let mut own = Command::new("sleep").arg("1000").spawn().expect("it is there");
+                let script = "sh -c 'setsid sleep 1000 & exec sleep 1000' &";
+                Command::new("sh").args(["-c", script]).status().expect("it is there");
+                std::thread::sleep(Duration::from_millis(300));
+                ultramarine_testkit::kill(std::process::id() as i32);
+                own.wait().expect("it is killed itself before");
+            };
+            let lost = cx.spawn_at(Pe::new(1), start, ());
+            assert_eq!(lost.await, Err(TaskError::Lost { pe: Pe::new(1) }));
+            // They end with their process, and not with the job.
+            let mark = std::env::var(MARK).expect("the test says which");
+            let is_sleep = |process: &i32| {
+                let name = std::fs::read_to_string(format!("/proc/{process}/comm"));
+                name.is_ok_and(|name| name.trim() == "sleep")
+            };
+            eventually("they end", || !marked(MARK, &mark).iter().any(is_sleep));
+            Ok(())
+        });
+    };
+    let Some(ended) = launched(program) else { return };
+    ended.is_well();
+    assert!(ended.err.contains("processes that still ran: they are killed"), "{}", ended.err);
+}
+
+#[test]
+fn a_process_may_become_another_program_once_the_job_is_over() {
+    let program = || {
         run(async |_| Ok(()));
         // The guard looks twice a second.
         let mut shell = Command::new("sh");
         shell.args(["-c", "sleep 1.2; echo another program goes on"]);
         panic!("{}", std::os::unix::process::CommandExt::exec(&mut shell));
-    }
+    };
+    let Some(ended) = launched(program) else { return };
+    ended.is_well();
+    assert_eq!(ended.out.matches("another program goes on").count(), 3, "{}", ended.out);
+}
 
-    #[test]
-    #[ignore = "runs as a job"]
-    fn leave_some_in_the_background() {
-        leave_one_in_the_background();
-        run(async |cx| {
-            let leave_another = async |_: Context, ()| leave_a_sleep_behind();
-            cx.spawn_at(Pe::new(1), leave_another, ()).await?;
-            Ok(())
-        });
-        leave_one_in_the_background();
-    }
-
-    /// As daemons do: a launcher waits while its sockets are open.
-    fn leave_one_in_the_background() {
-        let close = "for f in /proc/self/fd/*; do f=${f##*/}; \
-                     ((f < 3)) || eval \"exec $f>&-\"; done";
-        let script = format!("({close}; sleep 1000; :) >/dev/null 2>&1 </dev/null &");
-        Command::new("bash").args(["-c", &script]).status().expect("it is there");
-    }
-
-    fn leave_a_sleep_behind() {
-        Command::new("sh").args(["-c", "sleep 1000 &"]).status().expect("it is there");
-    }
-
-    /// They have the launcher's own output, and would keep it waiting.
-    #[test]
-    #[ignore = "runs as a job"]
-    #[expect(clippy::zombie_processes, reason = "it outlives this process")]
-    fn leave_some_behind() {
+/// They have the launcher's own output, and would keep it waiting.
+#[test]
+#[expect(clippy::zombie_processes, reason = "it outlives this process")]
+fn what_tasks_have_started_ends_with_the_job() {
+    let program = || {
         static SHELL: Mutex<Option<Child>> = Mutex::new(None);
         run(async |cx| {
             let leave = async |_: Context, ()| {
@@ -221,31 +195,28 @@ mod programs {
         shell.stdin.expect("it is a pipe").write_all(b"go on\n").expect("it waits for that");
         let said = &mut [0; "it runs".len()];
         shell.stdout.expect("it is a pipe").read_exact(said).expect("it says so");
-    }
+    };
+    let Some(ended) = launched(program) else { return };
+    ended.is_well();
+    assert!(ended.err.contains("processes that still ran: they are killed"), "{}", ended.err);
+}
 
-    #[test]
-    #[ignore = "runs as a job"]
-    fn start_others_and_die() {
+#[test]
+fn what_is_started_before_the_job_or_after_it_stays() {
+    let program = || {
+        leave_one_in_the_background();
         run(async |cx| {
-            let start = async |_: Context, ()| {
-                // One of its own, and one whose parent ends at once.
-                let mut own = Command::new("sleep").arg("1000").spawn().expect("it is there");
-                let script = "sh -c 'setsid sleep 1000 & exec sleep 1000' &";
-                Command::new("sh").args(["-c", script]).status().expect("it is there");
-                std::thread::sleep(Duration::from_millis(300));
-                ultramarine_testkit::kill(std::process::id() as i32);
-                own.wait().expect("it is killed itself before");
-            };
-            let lost = cx.spawn_at(Pe::new(1), start, ()).await;
-            assert_eq!(lost, Err(TaskError::Lost { pe: Pe::new(1) }));
-            // They end with their process, and not with the job.
-            let mark = std::env::var(MARK).expect("the test says which");
-            let is_sleep = |process: &i32| {
-                let name = std::fs::read_to_string(format!("/proc/{process}/comm"));
-                name.is_ok_and(|name| name.trim() == "sleep")
-            };
-            eventually("they end", || !marked(MARK, &mark).iter().any(is_sleep));
+            let leave_another = async |_: Context, ()| leave_a_sleep_behind();
+            cx.spawn_at(Pe::new(1), leave_another, ()).await?;
             Ok(())
         });
-    }
+        leave_one_in_the_background();
+    };
+    let Some((ended, mark)) = launched_with_mark(program) else { return };
+    ended.is_well();
+    // From each process three times a shell that has forked last, and what it waits for. (It has
+    // started anew behind its guard, and has come twice to what is before the job.)
+    let left = || marked(MARK, &mark);
+    eventually("what was started is there", || left().len() == 3 * 3 * 2);
+    left().into_iter().for_each(ultramarine_testkit::kill);
 }

@@ -1,13 +1,15 @@
 //! Jobs whose standard error cannot be written: they end as they would if it could.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use ultramarine_testkit::{Ended, alone, finish, folder, launcher, program, scrub};
+use ultramarine::prelude::*;
+use ultramarine::skeletons::dag::{Builder, Node, dag};
+use ultramarine_testkit::{Ended, alone, finish, itself, launcher, scrub};
 
 const PATIENCE: Duration = Duration::from_secs(50);
 
@@ -41,17 +43,18 @@ fn stuff(path: &Path) -> File {
     }
 }
 
-/// A program of this file behind a shell that first makes something wrong.
-fn behind(shell: &str, program: &str) -> Vec<OsString> {
-    let words = ["sh", "-c", &format!("{shell}; exec \"$@\""), "sh"].map(OsString::from);
-    words.into_iter().chain(program!(program)).collect()
-}
-
-/// Runs a program with two PEs, as threads of a process, and as two processes where there is a
-/// launcher. Returns how each ended.
-fn run(test: &str, shell: &str, program: &str, level: &str) -> Vec<(&'static str, Ended)> {
-    let folder = folder!(test);
-    let (fifo, stuck) = (fifo(&folder, "fifo"), fifo(&folder, "stuck"));
+/// Runs the program of the test that calls this with two PEs, behind a shell that first makes
+/// something wrong: as threads of a process, and as two processes over these lanes where there is a
+/// launcher. Tells how each ended.
+fn run(
+    shell: &str,
+    level: &str,
+    lanes: &[&'static str],
+    program: fn(),
+) -> Vec<(&'static str, Ended)> {
+    let words = itself(program);
+    let folder = tempfile::tempdir().expect("there is room");
+    let [fifo, stuck] = ["fifo", "stuck"].map(|name| fifo(folder.path(), name));
     let _open = stuff(&stuck);
     let variables: [(&str, &OsStr); 5] = [
         ("FIFO", fifo.as_os_str()),
@@ -60,81 +63,70 @@ fn run(test: &str, shell: &str, program: &str, level: &str) -> Vec<(&'static str
         ("ULTRAMARINE_THREADS", "1".as_ref()),
         ("ULTRAMARINE_LANE", "tcp".as_ref()),
     ];
-    let words = behind(shell, program);
-    let mut alone = Command::new(&words[0]);
-    alone.args(&words[1..]);
-    scrub(&mut alone);
-    alone.envs(variables).env("ULTRAMARINE_PES", "2");
-    let mut ended = vec![("threads", finish(&mut alone, PATIENCE))];
-    if let Some(launcher) = launcher() {
-        // Who is well and says little does it in the same way over either lane.
-        let is_one_enough = program == "talks" && level.is_empty();
-        let lanes = if is_one_enough { &["mpi"][..] } else { &["mpi", "tcp"] };
-        for lane in lanes.iter().copied() {
-            let mut command = Command::new(launcher.get_program());
-            scrub(&mut command);
-            command.args(["-n", "2"]).args(&words).envs(variables).env("ULTRAMARINE_LANE", lane);
-            ended.push((lane, finish(&mut command, PATIENCE)));
-        }
+    let shell = format!("{shell}; exec \"$@\"");
+    let behind_shell = |mut command: Command| {
+        command.args(["-c", &shell, "sh"]).args(&words).envs(variables);
+        command
+    };
+    let mut threads = behind_shell(alone("sh", ""));
+    let mut ended = vec![("threads", finish(threads.env("ULTRAMARINE_PES", "2"), PATIENCE))];
+    for lane in lanes {
+        let Some(mut launcher) = launcher() else { break };
+        launcher.args(["-n", "2", "sh"]);
+        let mut processes = behind_shell(launcher);
+        ended.push((lane, finish(processes.env("ULTRAMARINE_LANE", lane), PATIENCE)));
     }
     ended
 }
 
-fn goes_well(test: &str, which: usize, levels: &[&str]) {
-    let (what, shell) = WRONG[which];
-    for level in levels {
-        for (how, ended) in run(test, shell, "talks", level) {
-            println!("{what}, {how}, {level}");
-            ended.is_well();
-        }
+fn goes_well((what, shell): (&str, &str), level: &str) {
+    // Who says little does it in the same way over either lane.
+    let lanes = if level.is_empty() { &["mpi"][..] } else { &["mpi", "tcp"] };
+    for (how, ended) in run(shell, level, lanes, talks) {
+        println!("{what}, {how}, {level}");
+        ended.is_well();
     }
 }
 
 #[test]
-fn a_job_goes_well_though_the_disk_of_standard_error_is_full() {
-    goes_well("stderr-full", 0, &["debug", ""]);
+fn a_job_goes_well_though_standard_error_is_closed_or_gone_or_its_disk_is_full() {
+    WRONG[..3].iter().for_each(|wrong| goes_well(*wrong, ""));
 }
 
 #[test]
-fn a_job_goes_well_though_standard_error_is_closed() {
-    goes_well("stderr-closed", 1, &["debug", ""]);
-}
-
-#[test]
-fn a_job_goes_well_though_the_reader_of_standard_error_is_gone() {
-    goes_well("stderr-gone", 2, &["debug", ""]);
+fn a_job_that_says_much_goes_well_though_standard_error_is_closed_or_gone_or_its_disk_is_full() {
+    WRONG[..3].iter().for_each(|wrong| goes_well(*wrong, "debug"));
 }
 
 #[test]
 fn a_job_goes_well_though_no_process_reads_standard_error() {
-    goes_well("stderr-stuck", 3, &[""]);
+    goes_well(WRONG[3], "");
 }
 
 #[test]
 fn a_job_that_says_much_goes_well_though_no_process_reads_standard_error() {
-    goes_well("stderr-stuck-much", 3, &["debug"]);
+    goes_well(WRONG[3], "debug");
 }
 
-fn fails(which: usize) {
-    let (what, shell) = WRONG[which];
-    for (how, ended) in run(&format!("fails-{which}"), shell, "fails", "") {
+fn fails_with_its_code((what, shell): (&str, &str)) {
+    for (how, ended) in run(shell, "", &["mpi", "tcp"], fails) {
         assert_eq!(ended.code, Some(7), "{what}, {how}");
     }
 }
 
 #[test]
 fn a_job_that_fails_ends_with_its_code_though_it_cannot_say_why() {
-    (0..3).for_each(fails);
+    WRONG[..3].iter().for_each(|wrong| fails_with_its_code(*wrong));
 }
 
 #[test]
 fn a_job_that_fails_ends_with_its_code_though_no_process_reads_standard_error() {
-    fails(3);
+    fails_with_its_code(WRONG[3]);
 }
 
 #[test]
 fn a_panic_that_becomes_an_error_is_one_line_with_the_name_of_its_function() {
-    let words = program!("panics");
+    let words = itself(panics);
     for (backtrace, is_short) in [("0", true), ("1", true), ("full", false)] {
         let mut command = Command::new(&words[0]);
         scrub(&mut command);
@@ -144,11 +136,11 @@ fn a_panic_that_becomes_an_error_is_one_line_with_the_name_of_its_function() {
         let err = &ended.err;
         assert_eq!(err.contains("backtrace"), !is_short, "{err}");
         for (function, message) in [
-            ("programs::task panicked at", "no task today"),
-            ("programs::node panicked at", "no node today"),
-            ("programs::build panicked at", "no graph today"),
-            ("programs::Bad panicked at", "no drop today"),
-            ("programs::Bad panicked at", "no bytes today"),
+            ("output::task panicked at", "no task today"),
+            ("output::node panicked at", "no node today"),
+            ("output::build panicked at", "no graph today"),
+            ("output::Bad panicked at", "no drop today"),
+            ("output::Bad panicked at", "no bytes today"),
         ] {
             let is_it = |line: &&str| line.contains(function) && line.ends_with(message);
             let count = err.lines().filter(is_it).count();
@@ -157,97 +149,83 @@ fn a_panic_that_becomes_an_error_is_one_line_with_the_name_of_its_function() {
     }
 }
 
-/// Run by the tests above, in separate processes.
-mod programs {
-    use std::io::Write as _;
-    use ultramarine::prelude::*;
-    use ultramarine::skeletons::dag::{Builder, Node, dag};
+fn task(_: u32) -> u32 {
+    panic!("no task today")
+}
 
-    fn task(_: u32) -> u32 {
-        panic!("no task today")
+fn node(_: &String) -> Bad {
+    panic!("no node today")
+}
+
+fn build(_: &mut Builder, _: &String) -> Node<u32> {
+    panic!("no graph today")
+}
+
+/// Panics when it is encoded, and when it is dropped.
+struct Bad;
+
+impl serde::Serialize for Bad {
+    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        panic!("no bytes today")
     }
+}
 
-    fn node(_: &String) -> Bad {
-        panic!("no node today")
+impl<'de> serde::Deserialize<'de> for Bad {
+    fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        unreachable!("it has no bytes")
     }
+}
 
-    fn build(_: &mut Builder, _: &String) -> Node<u32> {
-        panic!("no graph today")
+impl Drop for Bad {
+    fn drop(&mut self) {
+        panic!("no drop today")
     }
+}
 
-    /// Panics when it is encoded, and when it is dropped.
-    struct Bad;
-
-    impl serde::Serialize for Bad {
-        fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-            panic!("no bytes today")
-        }
+/// Ends this process as a program's `main` does, but with a code that no test harness ends
+/// with.
+fn end(result: ultramarine::Result<()>) {
+    if let Err(error) = result {
+        // As std does it.
+        let _ = writeln!(std::io::stderr(), "Error: {error:?}");
+        std::process::exit(7);
     }
+}
 
-    impl<'de> serde::Deserialize<'de> for Bad {
-        fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
-            unreachable!("it has no bytes")
-        }
-    }
+fn panics() {
+    end(ultramarine::run(async |cx| {
+        assert!(cx.spawn_fn(Distance::ZERO, task, 1).await.is_err());
+        let read = |g: &mut Builder, (): &()| -> Node<u32> {
+            let bad = g.source(node, String::new());
+            g.map(|(), _: &Bad| 1, (), bad)
+        };
+        assert!(dag(read, ()).run(&cx).await.is_err());
+        assert!(dag(build, String::new()).run(&cx).await.is_err());
+        // It is encoded, which it refuses, and dropped.
+        assert!(cx.spawn_at(Pe::new(1), async |_: Context, _: Bad| (), Bad).await.is_err());
+        Ok(())
+    }));
+}
 
-    impl Drop for Bad {
-        fn drop(&mut self) {
-            panic!("no drop today")
-        }
-    }
-
-    #[test]
-    #[ignore = "a program, and no test"]
-    fn panics() {
-        end(ultramarine::run(async |cx| {
-            assert!(cx.spawn_fn(Distance::ZERO, task, 1).await.is_err());
-            let read = |g: &mut Builder, (): &()| -> Node<u32> {
-                let bad = g.source(node, String::new());
-                g.map(|(), _: &Bad| 1, (), bad)
-            };
-            assert!(dag(read, ()).run(&cx).await.is_err());
-            assert!(dag(build, String::new()).run(&cx).await.is_err());
-            // It is encoded, which it refuses, and dropped.
-            assert!(cx.spawn_at(Pe::new(1), async |_: Context, _: Bad| (), Bad).await.is_err());
-            Ok(())
-        }));
-    }
-
-    /// Ends this process as a program's `main` does, but with a code that no test harness ends
-    /// with.
-    fn end(result: ultramarine::Result<()>) {
-        if let Err(error) = result {
-            // As std does it.
-            let _ = writeln!(std::io::stderr(), "Error: {error:?}");
-            std::process::exit(7);
-        }
-    }
-
-    #[test]
-    #[ignore = "a program, and no test"]
-    fn talks() {
-        end(ultramarine::run(async |cx| {
-            let squares = par_map(&cx.supervised(), |n: u64| n * n, 0..100).await?;
-            assert_eq!(squares.iter().sum::<u64>(), 328_350);
-            for pe in (0..cx.pes()).map(Pe::new) {
-                for _ in 0..3 {
-                    let check = async |_: Context, good: bool| assert!(good, "as is meant to be");
-                    let error =
-                        cx.spawn_at(pe, check, false).await.expect_err("it panics").to_string();
-                    assert!(error.contains("as is meant to be"), "{error}");
-                }
+fn talks() {
+    end(ultramarine::run(async |cx| {
+        let squares = par_map(&cx.supervised(), |n: u64| n * n, 0..100).await?;
+        assert_eq!(squares.iter().sum::<u64>(), 328_350);
+        for pe in (0..cx.pes()).map(Pe::new) {
+            for _ in 0..3 {
+                let check = async |_: Context, good: bool| assert!(good, "as is meant to be");
+                let error = cx.spawn_at(pe, check, false).await.expect_err("it panics").to_string();
+                assert!(error.contains("as is meant to be"), "{error}");
             }
-            println!("all is well");
-            Ok(())
-        }));
-    }
+        }
+        println!("all is well");
+        Ok(())
+    }));
+}
 
-    #[test]
-    #[ignore = "a program, and no test"]
-    fn fails() {
-        end(ultramarine::run(async |_| {
-            ultramarine::log_line("it fails");
-            Err(ultramarine::Error::other("as is meant to be"))
-        }));
-    }
+fn fails() {
+    end(ultramarine::run(async |_| {
+        ultramarine::log_line("it fails");
+        Err(ultramarine::Error::other("as is meant to be"))
+    }));
 }

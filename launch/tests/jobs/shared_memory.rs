@@ -1,17 +1,17 @@
 //! Hosts whose shared memory is too small for MPI, or full, or not shared.
 #![cfg(feature = "mpi")]
 
-use crate::common::job::run;
+use crate::common::job::{run, square};
 use std::process::Command;
 use std::time::Duration;
-use ultramarine::prelude::*;
-use ultramarine_testkit::{Ended, behind, finish, launcher, launcher_name, program};
+use ultramarine_testkit::{Ended, behind, finish, itself, launcher, launcher_name};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Runs the program on this many processes, behind these words: before the launcher, and before
-/// each process. `None` where that cannot be done here.
+/// Runs a job of this many processes, behind these words: before the launcher, and before each
+/// process. `None` where that cannot be done here.
 fn run_behind(processes: u32, host: &[&str], process: &[&str], lane: &str) -> Option<Ended> {
+    let program = itself(|| run(async |cx| Ok(square(&cx, 100, 0).await?)));
     let launcher = launcher()?;
     for words in [host, process].into_iter().filter(|words| !words.is_empty()) {
         let tried = Command::new(words[0]).args(&words[1..]).arg("true").output();
@@ -21,7 +21,7 @@ fn run_behind(processes: u32, host: &[&str], process: &[&str], lane: &str) -> Op
         }
     }
     let mut command = if host.is_empty() { launcher } else { behind(host, &launcher) };
-    command.args(["-n", &processes.to_string()]).args(process).args(program!("square_numbers"));
+    command.args(["-n", &processes.to_string()]).args(process).args(program);
     command.env("ULTRAMARINE_THREADS", "1").env("ULTRAMARINE_LANE", lane);
     Some(finish(&mut command, PATIENCE))
 }
@@ -67,19 +67,4 @@ fn where_memory_is_full_the_error_says_so() {
     assert!(!ended.is_success, "{}", ended.out);
     let said = "MPI may not start: /dev/shm has 2 of 64 MiB left, and MPI needs about 5 for each";
     assert!(ended.err.contains(said), "{}", ended.err);
-}
-
-/// The program, as a test that is run as a job only.
-mod programs {
-    use super::*;
-
-    #[test]
-    #[ignore = "runs as a job"]
-    fn square_numbers() {
-        run(async |cx| {
-            let squares = par_map(&cx, |n: u64| n * n, 0..100).await?;
-            assert!(squares.into_iter().eq((0..100).map(|n| n * n)));
-            Ok(())
-        });
-    }
 }

@@ -1,29 +1,15 @@
-//! Scanners, other jobs and forgers connect to a job's ports. The program below is a test that only
-//! a launcher runs; its root plays the strangers.
+//! Scanners, other jobs and forgers connect to a job's ports. The job's own root plays them.
 #![cfg(feature = "mpi")]
 
-use crate::common::job::{die, run};
-use crate::common::launcher::launched_with;
+use crate::common::job::{kill, run, square};
+use crate::common::launcher::over_each_lane_with;
 use crate::common::ports::{self, PORTS};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpStream};
-use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine_runtime::handshake::{CHALLENGE_BYTES, Handshake, JobKey, Purpose, SEAL_BYTES};
-use ultramarine_testkit::{eventually, program};
-
-#[test]
-fn strangers_have_no_effect_before_a_death_and_after_it() {
-    for lane in ["mpi", "tcp"] {
-        let ports = ports::some();
-        let variables = [(PORTS, OsStr::new(&ports))];
-        let ended = launched_with(4, program!("be_called_by_strangers"), lane, &variables);
-        let Some(ended) = ended else { return };
-        ended.is_well();
-    }
-}
+use ultramarine_testkit::{eventually, itself};
 
 /// Connects to a port, sends this, and keeps the connection open.
 fn call(port: u16, bytes: &[u8]) -> TcpStream {
@@ -68,47 +54,33 @@ fn annoy(pe: Pe, ports: &BTreeSet<u16>) -> Vec<TcpStream> {
     lines
 }
 
-/// The program, as a test that is run under a launcher only.
-mod programs {
-    use super::*;
-
-    async fn compute(cx: &Context) -> Result<(), TaskError> {
-        let square = |n: u64| {
-            std::thread::sleep(Duration::from_micros(200));
-            n * n
-        };
-        let squares = par_map(&cx.supervised(), square, 0..600).await?;
-        assert!(squares.into_iter().eq((0..600).map(|n| n * n)));
+#[test]
+fn strangers_have_no_effect_before_a_death_and_after_it() {
+    let main = async |cx: Context| {
+        let mut lines = Vec::new();
+        for pe in (0..cx.pes()).map(Pe::new) {
+            let own = async |_: Context, ()| ports::own().into_values().collect();
+            let ports: BTreeSet<_> = cx.spawn_at(pe, own, ()).await?;
+            assert_eq!(ports.len(), 2, "{pe}");
+            lines.extend(annoy(pe, &ports));
+        }
+        square(&cx.supervised(), 600, 200).await?;
+        for pe in (0..cx.pes()).map(Pe::new) {
+            assert!(!cx.is_dead(pe), "{pe}");
+        }
+        // Now a true death: the others go on over the ports where the strangers still are.
+        kill(&cx, Pe::new(2)).await;
+        square(&cx.supervised(), 600, 200).await?;
+        for pe in [1, 3].map(Pe::new) {
+            assert!(!cx.is_dead(pe), "{pe}");
+            let answer = cx.spawn_at(pe, async |cx: Context, ()| cx.pe(), ()).await?;
+            assert_eq!(answer, pe);
+        }
+        drop(lines);
         Ok(())
-    }
-
-    #[test]
-    #[ignore = "runs under a launcher"]
-    fn be_called_by_strangers() {
-        run(async |cx| {
-            let mut lines = Vec::new();
-            for pe in (0..cx.pes()).map(Pe::new) {
-                let own = async |_: Context, ()| ports::own().into_values().collect();
-                let ports: BTreeSet<_> = cx.spawn_at(pe, own, ()).await?;
-                assert_eq!(ports.len(), 2, "{pe}");
-                lines.extend(annoy(pe, &ports));
-            }
-            compute(&cx).await?;
-            for pe in (0..cx.pes()).map(Pe::new) {
-                assert!(!cx.is_dead(pe), "{pe}");
-            }
-            // Now a true death: the others go on over the ports where the strangers still are.
-            let victim = Pe::new(2);
-            let lost = cx.spawn_at(victim, async |_, ()| die(), ()).await;
-            assert_eq!(lost, Err(TaskError::Lost { pe: victim }));
-            compute(&cx).await?;
-            for pe in [1, 3].map(Pe::new) {
-                assert!(!cx.is_dead(pe), "{pe}");
-                let answer = cx.spawn_at(pe, async |cx: Context, ()| cx.pe(), ()).await?;
-                assert_eq!(answer, pe);
-            }
-            drop(lines);
-            Ok(())
-        });
+    };
+    let variables = |_: &str| [(PORTS, ports::some().into())];
+    for (_, ended) in over_each_lane_with(4, variables, itself(|| run(main))) {
+        ended.is_well();
     }
 }

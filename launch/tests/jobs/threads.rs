@@ -1,13 +1,15 @@
 //! Whole jobs whose PEs are threads of this process.
 
-use crate::common::{LANES, on_both_lanes, pes, toil};
+use crate::common::job::until;
+use crate::common::{on_both_lanes, on_both_lanes_with, pes, toil};
+use futures_util::future::BoxFuture;
 use rayon::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{Options, Result, Shared};
-use ultramarine_testkit::{PATIENCE, bounded, racks};
+use ultramarine_testkit::{bounded, racks};
 
 #[test]
 fn tasks_return_their_values_in_any_radius() {
@@ -33,10 +35,7 @@ fn tasks_spawn_tasks() {
         Ok(one.await?? + two.await??)
     }
     // The type of a recursive async function would contain itself.
-    fn fibonacci_boxed(
-        cx: Context,
-        n: u64,
-    ) -> std::pin::Pin<Box<dyn Future<Output = Result<u64, TaskError>> + Send>> {
+    fn fibonacci_boxed(cx: Context, n: u64) -> BoxFuture<'static, Result<u64, TaskError>> {
         Box::pin(fibonacci(cx, n))
     }
     on_both_lanes(3, async |cx| {
@@ -104,40 +103,37 @@ fn a_panic_reaches_the_task_that_awaits() {
 
 #[test]
 fn values_longer_than_a_message_are_refused_by_name() {
-    for lane in LANES {
-        let job = pes(2, lane).set("message_bytes_max", 4096);
-        let main = async |cx: Context| {
-            let there = Pe::new(1);
-            let argument = cx.spawn_at(there, async |_, text: String| text.len(), "x".repeat(5000));
-            let error = argument.await.expect_err("too long");
-            assert!(matches!(&error, TaskError::TooLarge { .. }), "{error}");
-            let said = error.to_string();
-            assert!(said.starts_with("the argument of the task `jobs::threads::"), "{said}");
-            assert!(said.contains(", of type `alloc::string::String`, is 5016 bytes"), "{said}");
-            assert!(said.contains("raise `message_bytes_max`"), "{said}");
+    let options = |lane| pes(2, lane).set("message_bytes_max", 4096);
+    on_both_lanes_with(options, async |cx| {
+        let there = Pe::new(1);
+        let argument = cx.spawn_at(there, async |_, text: String| text.len(), "x".repeat(5000));
+        let error = argument.await.expect_err("too long");
+        assert!(matches!(&error, TaskError::TooLarge { .. }), "{error}");
+        let said = error.to_string();
+        assert!(said.starts_with("the argument of the task `jobs::threads::"), "{said}");
+        assert!(said.contains(", of type `alloc::string::String`, is 5016 bytes"), "{said}");
+        assert!(said.contains("raise `message_bytes_max`"), "{said}");
 
-            let result = cx.spawn_at(there, async |_, n: usize| "y".repeat(n), 5000);
-            let error = result.await.expect_err("too long");
-            let said = error.to_string();
-            assert!(said.starts_with("the result of the task `jobs::threads::"), "{said}");
+        let result = cx.spawn_at(there, async |_, n: usize| "y".repeat(n), 5000);
+        let error = result.await.expect_err("too long");
+        let said = error.to_string();
+        assert!(said.starts_with("the result of the task `jobs::threads::"), "{said}");
 
-            let shared = (cx.share(vec![7_u64; 1000]), cx.share("x".repeat(5000)));
-            let numbers = cx.spawn_at(there, async |_, all: Shared<Vec<u64>>| all[0], shared.0);
-            let said = numbers.await.expect_err("too long").to_string();
-            assert!(said.contains("value of type `alloc::vec::Vec<u64>` is 8000"), "{said}");
-            let text = cx.spawn_at(there, async |_, text: Shared<String>| text.len(), shared.1);
-            let said = text.await.expect_err("too long").to_string();
-            assert!(said.contains("value of type `alloc::string::String` is"), "{said}");
+        let shared = (cx.share(vec![7_u64; 1000]), cx.share("x".repeat(5000)));
+        let numbers = cx.spawn_at(there, async |_, all: Shared<Vec<u64>>| all[0], shared.0);
+        let said = numbers.await.expect_err("too long").to_string();
+        assert!(said.contains("value of type `alloc::vec::Vec<u64>` is 8000"), "{said}");
+        let text = cx.spawn_at(there, async |_, text: Shared<String>| text.len(), shared.1);
+        let said = text.await.expect_err("too long").to_string();
+        assert!(said.contains("value of type `alloc::string::String` is"), "{said}");
 
-            // What just fits travels, and so does a result that never leaves the PE.
-            let fits = cx.spawn_at(there, async |_, text: String| text, "z".repeat(3900));
-            assert_eq!(fits.await?.len(), 3900);
-            let stays = cx.spawn_fn(Distance::ZERO, |n: usize| "y".repeat(n), 5000);
-            assert_eq!(stays.await?.len(), 5000);
-            Ok(())
-        };
-        bounded(move || job.run(main)).unwrap();
-    }
+        // What just fits travels, and so does a result that never leaves the PE.
+        let fits = cx.spawn_at(there, async |_, text: String| text, "z".repeat(3900));
+        assert_eq!(fits.await?.len(), 3900);
+        let stays = cx.spawn_fn(Distance::ZERO, |n: usize| "y".repeat(n), 5000);
+        assert_eq!(stays.await?.len(), 5000);
+        Ok(())
+    });
 }
 
 /// Encodes as a number and decodes only if that is even.
@@ -227,11 +223,8 @@ fn a_future_can_be_asked_and_dropped() {
             drop(cx.spawn_fn(Distance::ONE, |()| RAN.fetch_add(1, Ordering::SeqCst), ()));
             drop(cx.spawn_at(Pe::new(n % 2), async |_, ()| RAN.fetch_add(1, Ordering::SeqCst), ()));
         }
-        let start = Instant::now();
-        while RAN.load(Ordering::SeqCst) < 200 {
-            assert!(start.elapsed() < PATIENCE, "dropping a future stops no task");
-            cx.sleep(Duration::from_millis(1)).await;
-        }
+        // Dropping a future stops no task.
+        until(&cx, || RAN.load(Ordering::SeqCst) == 200).await;
         Ok(())
     });
 }
@@ -312,58 +305,51 @@ async fn roam(cx: Context, radius: Distance) -> Result<Vec<Way>, TaskError> {
 
 #[test]
 fn radii_are_obeyed_by_thousands_of_tasks() {
-    for lane in LANES {
-        let job = Options::default().places(racks(&[2, 2], 1)).threads(1).lane(lane);
-        let main = async |cx: Context| {
-            let mut stolen = 0;
-            for radius in cx.topology().radii().to_vec() {
-                let parts: Vec<_> =
-                    (0..cx.pes()).map(|n| cx.spawn_at(Pe::new(n), roam, radius)).collect();
-                let mut tasks = 0;
-                for part in parts {
-                    for (home, ran) in part.await?? {
-                        assert!(cx.distance(home, ran) <= radius, "{home} to {ran}, {radius}");
-                        stolen += u32::from(home != ran);
-                        tasks += 1;
-                    }
+    let options = |lane| Options::default().places(racks(&[2, 2], 1)).threads(1).lane(lane);
+    on_both_lanes_with(options, async |cx| {
+        let mut stolen = 0;
+        for radius in cx.topology().radii().to_vec() {
+            let parts: Vec<_> =
+                (0..cx.pes()).map(|n| cx.spawn_at(Pe::new(n), roam, radius)).collect();
+            let mut tasks = 0;
+            for part in parts {
+                for (home, ran) in part.await?? {
+                    assert!(cx.distance(home, ran) <= radius, "{home} to {ran}, {radius}");
+                    stolen += u32::from(home != ran);
+                    tasks += 1;
                 }
-                assert_eq!(tasks, cx.pes() * 600);
             }
-            assert!(stolen > 0, "nothing was stolen, so nothing was tested");
-            Ok(())
-        };
-        bounded(move || job.run(main)).unwrap();
-    }
+            assert_eq!(tasks, cx.pes() * 600);
+        }
+        assert!(stolen > 0, "nothing was stolen, so nothing was tested");
+        Ok(())
+    });
 }
 
 #[test]
 fn plain_rayon_works_inside_tasks() {
-    for lane in LANES {
-        let job = Options::default().pes(2).threads(2).lane(lane);
-        let main = async |cx: Context| {
-            let sum = |n: u64| (0..n).into_par_iter().map(|k| k * k).sum::<u64>();
-            let expected = |n: u64| (0..n).map(|k| k * k).sum::<u64>();
-            let bounds: Vec<u64> = (0..200).map(|n| n * 50).collect();
-            let sums = par_map(&cx, sum, bounds.clone()).await?;
-            assert_eq!(sums, bounds.into_iter().map(expected).collect::<Vec<_>>());
-            let join = |n: u64| rayon::join(|| n + 1, || rayon::join(|| n + 2, || n + 3));
-            let joined = push_map(&cx, join, 0..500).await?;
-            for (n, joined) in (0..).zip(joined) {
-                assert_eq!(joined, (n + 1, (n + 2, n + 3)));
-            }
-            // On the PE's own threads.
-            let named = |()| {
-                let name = |_: u32| std::thread::current().name().map(str::to_owned);
-                (0..100).into_par_iter().map(name).collect::<Vec<_>>()
-            };
-            let names = cx.spawn_fn(Distance::ZERO, named, ()).await?;
-            let own =
-                |name: &Option<String>| name.as_deref().is_some_and(|n| n.starts_with("pe0-"));
-            assert!(names.iter().all(own), "{names:?}");
-            Ok(())
+    let options = |lane| Options::default().pes(2).threads(2).lane(lane);
+    on_both_lanes_with(options, async |cx| {
+        let sum = |n: u64| (0..n).into_par_iter().map(|k| k * k).sum::<u64>();
+        let expected = |n: u64| (0..n).map(|k| k * k).sum::<u64>();
+        let bounds: Vec<u64> = (0..200).map(|n| n * 50).collect();
+        let sums = par_map(&cx, sum, bounds.clone()).await?;
+        assert_eq!(sums, bounds.into_iter().map(expected).collect::<Vec<_>>());
+        let join = |n: u64| rayon::join(|| n + 1, || rayon::join(|| n + 2, || n + 3));
+        let joined = push_map(&cx, join, 0..500).await?;
+        for (n, joined) in (0..).zip(joined) {
+            assert_eq!(joined, (n + 1, (n + 2, n + 3)));
+        }
+        // On the PE's own threads.
+        let named = |()| {
+            let name = |_: u32| std::thread::current().name().map(str::to_owned);
+            (0..100).into_par_iter().map(name).collect::<Vec<_>>()
         };
-        bounded(move || job.run(main)).unwrap();
-    }
+        let names = cx.spawn_fn(Distance::ZERO, named, ()).await?;
+        let own = |name: &Option<String>| name.as_deref().is_some_and(|n| n.starts_with("pe0-"));
+        assert!(names.iter().all(own), "{names:?}");
+        Ok(())
+    });
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What a job is at one moment, and what can happen next.
+//! What a job is at one moment, and what can happen next. (It is not the testkit's world: notices
+//! come in any order, two equal ones count once, and paths break.)
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

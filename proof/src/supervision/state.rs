@@ -1,4 +1,5 @@
-//! A state of the search.
+//! A state of the search. (It is not the testkit's world, in which a PE that is held for dead is
+//! dead: here it may live on for a while, and each PE hears of it at any moment.)
 
 use super::host::{PeState, PooledTask};
 use std::collections::VecDeque;

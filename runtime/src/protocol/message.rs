@@ -65,6 +65,8 @@ pub enum Message {
     Tell {
         /// The numbers of the PEs.
         pes: Range<u32>,
+        /// Those of them of whose death the sender has heard, or a PE before it on the way.
+        dead: Vec<Pe>,
         /// The code to run and its argument.
         body: Bytes,
     },
@@ -294,7 +296,10 @@ impl Message {
             Message::Schedule { tasks, .. } => tasks.iter().all(|task| knows(task.task.home)),
             Message::Place(parcel) | Message::Ask(parcel) => knows(parcel.task.home),
             Message::Notify { to, .. } => knows(*to),
-            Message::Tell { pes: told, .. } => !told.is_empty() && told.end <= pes,
+            Message::Tell { pes: told, dead, .. } => {
+                let is_told = |pe: &Pe| told.contains(&pe.number());
+                !told.is_empty() && told.end <= pes && dead.iter().all(is_told)
+            }
             _ => true,
         }
     }
@@ -363,16 +368,23 @@ mod tests {
             let (version, to) = (Version::default(), Pe::new(to));
             Message::Notify { future: 1, version, to }
         };
-        let tell = |pes| Message::Tell { pes, body: Bytes::default() };
+        let tell = |pes, dead| {
+            let dead = vec![Pe::new(dead)];
+            Message::Tell { pes, dead, body: Bytes::default() }
+        };
         let place = |home| Message::Place(parcel(home, Bytes::default()));
         let schedule = |home| {
             let tasks = [1, home].map(|home| parcel(home, Bytes::default())).to_vec();
             Message::Schedule { serial: 1, tasks }
         };
-        for message in [fish(2), notify(2), tell(0..3), place(2), schedule(2), Message::Farewell] {
+        for message in [fish(2), notify(2), tell(0..3, 2), place(2), schedule(2), Message::Farewell]
+        {
             assert!(message.is_of_a_job_of(3), "{message:?}");
         }
-        for message in [fish(3), notify(3), tell(0..4), tell(1..1), place(3), schedule(3)] {
+        for message in [fish(3), notify(3), place(3), schedule(3)] {
+            assert!(!message.is_of_a_job_of(3), "{message:?}");
+        }
+        for message in [tell(0..4, 1), tell(1..1, 1), tell(1..3, 0)] {
             assert!(!message.is_of_a_job_of(3), "{message:?}");
         }
     }

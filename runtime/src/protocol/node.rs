@@ -151,7 +151,7 @@ impl Node {
                 self.supervision.forget(future);
                 host.fill(future, outcome);
             }
-            Message::Tell { pes, body } => self.tell(pes, body, host),
+            Message::Tell { pes, dead, body } => self.pass_on(pes, &dead, body, host),
             Message::Failed { reason } if self.phase() == Phase::Running => {
                 host.failed(from, reason);
             }

@@ -123,20 +123,9 @@ fn acquaintance(me: Pe, ball: &Range<u32>, which: u64) -> Pe {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::tests::world::eight;
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
-    use ultramarine_topology::{Label, LevelKind, Place};
-
-    /// Two racks of two hosts of two PEs.
-    fn eight_pes() -> Topology {
-        let place = |n: u32| {
-            Place::new(vec![
-                Label::new(LevelKind::Switch, format!("r{}", n / 4)),
-                Label::new(LevelKind::Host, format!("h{}", n / 2)),
-            ])
-        };
-        Topology::new(&(0..8).map(place).collect::<Vec<_>>(), &[1; 8]).expect("consistent")
-    }
 
     fn all_of(topology: &Topology) -> Living {
         Living::new(topology.pes(), &[])
@@ -185,91 +174,73 @@ mod tests {
         counts
     }
 
+    /// How often a thief asks each PE first.
+    fn first(
+        topology: &Topology,
+        living: &Living,
+        me: u32,
+        radius: Distance,
+    ) -> BTreeMap<u32, u32> {
+        chosen(|random| first_victim(topology, living, Pe::new(me), radius, random))
+    }
+
+    /// How often a PE passes a thief's FISH on to each.
+    fn next(topology: &Topology, living: &Living, me: u32, thief: u32) -> BTreeMap<u32, u32> {
+        chosen(|random| next_victim(topology, living, Pe::new(me), Pe::new(thief), random))
+    }
+
+    fn pes(counts: &BTreeMap<u32, u32>) -> Vec<u32> {
+        counts.keys().copied().collect()
+    }
+
     #[test]
     fn the_first_victim_is_anyone_else_in_the_ball() {
-        let topology = eight_pes();
-        let quarter = Distance::ONE.half().half();
-        let near = chosen(|random| {
-            first_victim(&topology, &all_of(&topology), Pe::new(3), quarter, random)
-        });
-        assert_eq!(near.keys().copied().collect::<Vec<_>>(), [2]);
-        let rack = chosen(|random| {
-            first_victim(&topology, &all_of(&topology), Pe::new(3), Distance::ONE.half(), random)
-        });
-        assert_eq!(rack.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
+        let (topology, half) = (eight(), Distance::ONE.half());
+        let first = |radius| first(&topology, &all_of(&topology), 3, radius);
+        assert_eq!(pes(&first(half.half())), [2]);
+        let rack = first(half);
+        assert_eq!(pes(&rack), [0, 1, 2]);
         assert!(rack.values().all(|n| *n > 1000), "uniform: {rack:?}");
-        assert!(
-            chosen(|random| first_victim(
-                &topology,
-                &all_of(&topology),
-                Pe::new(3),
-                Distance::ZERO,
-                random
-            ))
-            .is_empty()
-        );
+        assert!(first(Distance::ZERO).is_empty());
     }
 
     #[test]
     fn a_fish_moves_outwards_and_favours_the_nearest_ring() {
-        let topology = eight_pes();
+        let topology = eight();
+        let next = |me| next(&topology, &all_of(&topology), me, 0);
         // Me on the same host as the thief: all others qualify, the rest of the rack most often.
-        let counts = chosen(|random| {
-            next_victim(&topology, &all_of(&topology), Pe::new(1), Pe::new(0), random)
-        });
-        assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [2, 3, 4, 5, 6, 7]);
+        let counts = next(1);
+        assert_eq!(pes(&counts), [2, 3, 4, 5, 6, 7]);
         let rack: u32 = counts.range(2..4).map(|(_, n)| n).sum();
         assert!((2800..3200).contains(&rack), "3 of 4: {counts:?}");
         // Me in the other rack: only that rack, never nearer again.
-        let counts = chosen(|random| {
-            next_victim(&topology, &all_of(&topology), Pe::new(6), Pe::new(0), random)
-        });
-        assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [4, 5, 7]);
+        assert_eq!(pes(&next(6)), [4, 5, 7]);
     }
 
     #[test]
     fn of_two_pes_neither_passes_a_fish_on() {
         let topology = Topology::flat(2);
-        assert!(
-            chosen(|random| next_victim(
-                &topology,
-                &all_of(&topology),
-                Pe::new(1),
-                Pe::new(0),
-                random
-            ))
-            .is_empty()
-        );
+        assert!(next(&topology, &all_of(&topology), 1, 0).is_empty());
     }
 
     #[test]
     fn the_dead_are_never_chosen_and_the_living_evenly() {
-        let topology = eight_pes();
+        let topology = eight();
         let living = Living::new(8, &[1, 2, 5, 7].map(Pe::new));
-        let first =
-            chosen(|random| first_victim(&topology, &living, Pe::new(3), Distance::ONE, random));
-        assert_eq!(first.keys().copied().collect::<Vec<_>>(), [0, 4, 6]);
-        assert!(first.values().all(|n| *n > 1000), "uniform: {first:?}");
-        let next = chosen(|random| next_victim(&topology, &living, Pe::new(3), Pe::new(0), random));
-        assert_eq!(next.keys().copied().collect::<Vec<_>>(), [4, 6]);
+        let counts = first(&topology, &living, 3, Distance::ONE);
+        assert_eq!(pes(&counts), [0, 4, 6]);
+        assert!(counts.values().all(|n| *n > 1000), "uniform: {counts:?}");
+        assert_eq!(pes(&next(&topology, &living, 3, 0)), [4, 6]);
         let others: Vec<Pe> = (0..8).filter(|n| *n != 3).map(Pe::new).collect();
-        let alone = Living::new(8, &others);
-        assert!(
-            chosen(|random| first_victim(&topology, &alone, Pe::new(3), Distance::ONE, random))
-                .is_empty()
-        );
+        assert!(first(&topology, &Living::new(8, &others), 3, Distance::ONE).is_empty());
     }
 
     #[test]
     fn in_a_large_ball_a_pe_asks_its_acquaintances_only_and_they_connect_all() {
         const PES: u32 = 2000;
         let topology = Topology::flat(PES);
-        let asked_by = |me, living: &Living| {
-            let choose = |random: &mut dyn FnMut() -> u64| {
-                first_victim(&topology, living, me, Distance::ONE, random)
-            };
-            chosen(choose).into_keys().collect::<Vec<_>>()
-        };
+        let asked_by =
+            |me: Pe, living: &Living| pes(&first(&topology, living, me.number(), Distance::ONE));
         let all = all_of(&topology);
         let (mut reached, mut last) = (vec![false; PES as usize], vec![0]);
         while let Some(me) = last.pop() {

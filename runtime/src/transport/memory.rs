@@ -201,8 +201,8 @@ impl Sleeper for MemoryInbox {
 mod tests {
     use super::*;
     use crate::array::Array;
-    use crate::transport::testing::{PATIENCE, ping_pong, stream, together, until};
-    use crate::transport::{Port, PortSettings};
+    use crate::transport::PortSettings;
+    use crate::transport::testing::{PATIENCE, ping_pong, ports, stream, together, until};
 
     fn boxed<const N: usize>() -> [Box<dyn Lane>; N] {
         let mut lanes = network(N as u32).into_iter();
@@ -307,12 +307,7 @@ mod tests {
 
     #[test]
     fn an_array_is_handed_over_as_it_is() {
-        let mut ports = boxed::<2>().into_iter().zip(0..);
-        let mut port = || {
-            let (lane, pe) = ports.next().expect("one of two");
-            Port::new(Pe::new(pe), 2, lane, PortSettings::default())
-        };
-        let (mut sender, mut receiver) = (port(), port());
+        let [mut sender, mut receiver] = ports(network(2), PortSettings::default());
         let array = Array::from(vec![1.5; 100_000]);
         let place = array.bytes().as_ptr();
         sender.send(Pe::new(1), b"large", Some(&array)).expect("there is room");

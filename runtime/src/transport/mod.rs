@@ -25,7 +25,7 @@ pub mod mpi;
 pub(crate) mod port_range;
 pub mod tcp;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use descriptors::CONNECTIONS_MIN;
 pub use error::LaneError;

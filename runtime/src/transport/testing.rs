@@ -1,10 +1,47 @@
 //! What the tests of several lanes do alike.
 
 use super::link::LinkCounters;
-use super::{Lane, LaneError, Port, PortSettings};
+use super::{Lane, LaneError, Port, PortSettings, Sleeper};
+use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
+
+/// A lane of which each send and each poll begins with a call that may fail.
+pub(crate) struct Disturbed<L, F>(pub(crate) L, pub(crate) F);
+
+impl<L: Lane, F: FnMut(&mut L) -> Result<(), LaneError> + Send> Lane for Disturbed<L, F> {
+    fn name(&self) -> &'static str {
+        "disturbed"
+    }
+    fn frame_bytes_max(&self) -> usize {
+        self.0.frame_bytes_max()
+    }
+    fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
+        self.1(&mut self.0)?;
+        self.0.send(to, frame)
+    }
+    fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {
+        self.1(&mut self.0)?;
+        self.0.poll(deliver)
+    }
+    fn is_flushed(&mut self) -> bool {
+        self.0.is_flushed()
+    }
+    fn sleeper(&self) -> Arc<dyn Sleeper> {
+        self.0.sleeper()
+    }
+}
+
+/// Ports above these lanes.
+pub(crate) fn ports<L: Lane + 'static, const N: usize>(
+    lanes: impl IntoIterator<Item = L>,
+    settings: PortSettings,
+) -> [Port; N] {
+    let port = |(lane, pe)| Port::new(Pe::new(pe), N as u32, Box::new(lane), settings);
+    let ports: Vec<Port> = lanes.into_iter().zip(0..).map(port).collect();
+    ports.try_into().ok().expect("as many as there are lanes")
+}
 
 /// The longest that any wait in a test lasts; reached only when the test fails.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);

@@ -1,6 +1,7 @@
 //! A job goes on although calls into its lane's library never return, as MPI's do after the death
 //! of a process. The lane here is a memory lane behind a pump that can hang for ever.
 
+use crate::{Silent, job};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -8,15 +9,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 use ultramarine_runtime::detector::FailureEvent;
 use ultramarine_runtime::executor::{
-    BootstrapTraffic, Context, DetectorSetup, EventHandler, FailureDetector, Fork, Job, JobError,
-    Leave, lead, serve,
+    Context, DetectorSetup, EventHandler, Fork, Job, JobError, Leave, lead, serve,
 };
 use ultramarine_runtime::handshake::JobKey;
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::tcp::TcpEndpoint;
 use ultramarine_runtime::transport::{Lane, LaneError, Pump, Sleeper, memory};
-use ultramarine_testkit::PATIENCE;
-use ultramarine_topology::{Distance, Pe, Topology};
+use ultramarine_testkit::{PATIENCE, eventually};
+use ultramarine_topology::{Distance, Pe};
 
 /// PEs 0 and 1 are real; PE 2 exists only by name.
 const PES: u32 = 3;
@@ -116,23 +116,14 @@ impl Pump for Library {
     }
 }
 
-struct Silent;
-
-impl FailureDetector for Silent {
-    fn suspect(&self, _: Pe) {}
-    fn ask_end(&self) {}
-    fn goodbye(self: Box<Self>) {}
-}
-
 /// The jobs of the real PEs.
 fn jobs(sea: &Sea, threads: usize) -> Vec<Job> {
     let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let endpoints: Vec<_> = (0..PES).map(|_| TcpEndpoint::bind(here, None).unwrap()).collect();
     let addresses: Vec<_> = endpoints.iter().map(TcpEndpoint::address).collect();
     let key = JobKey::random().unwrap();
-    let topology = Arc::new(Topology::flat(PES));
     let lanes = memory::network(PES).into_iter().zip(endpoints).zip(0..2);
-    let job = |((inner, endpoint), n): ((memory::MemoryLane, TcpEndpoint), u32)| {
+    let pe = |((inner, endpoint), n): ((memory::MemoryLane, TcpEndpoint), u32)| {
         let me = Pe::new(n);
         let fallback = endpoint.into_lane(me, addresses.clone(), key, usize::MAX).unwrap();
         let sleeper = inner.sleeper();
@@ -150,17 +141,9 @@ fn jobs(sea: &Sea, threads: usize) -> Vec<Job> {
         let mut settings = Settings::for_threads(threads);
         // A PE that waits for others that do not answer fails.
         settings.shutdown_grace = PATIENCE * 4;
-        let (lane, topology) = (Box::new(lane), topology.clone());
-        Job {
-            me,
-            topology,
-            lane,
-            settings,
-            detector: Some(detector),
-            bootstrap: BootstrapTraffic::default(),
-        }
+        job(me, PES, lane, settings, Some(detector))
     };
-    lanes.map(job).collect()
+    lanes.map(pe).collect()
 }
 
 /// Runs a job whose main task adds up numbers in tasks, and calls `weather` when a few are done.
@@ -215,11 +198,9 @@ fn a_job_goes_on_when_calls_hang_after_a_death() {
         let sea = Sea::default();
         let (result, root, other) = sum(&sea, threads, false, |sea| {
             sea.is_stormy.store(true, Ordering::SeqCst);
-            let start = Instant::now();
-            // Both PEs have a thread stuck: a worker, or the driver.
-            while sea.stuck.load(Ordering::SeqCst) < 2 && start.elapsed() < PATIENCE {
-                thread::sleep(Duration::from_millis(1));
-            }
+            // A worker, or the driver.
+            let are_stuck = || sea.stuck.load(Ordering::SeqCst) >= 2;
+            eventually("both PEs have a thread stuck", are_stuck);
             sea.say(&FailureEvent::Dead(vec![Pe::new(2)]));
         });
         assert_eq!(result.expect("the job is well"), 399 * 400 / 2);
@@ -268,10 +249,7 @@ fn nothing_is_lost_when_the_lane_is_left() {
     let sea = Sea::default();
     let (result, ..) = sum(&sea, 1, false, |sea| {
         sea.is_swallowing.store(true, Ordering::SeqCst);
-        let start = Instant::now();
-        while sea.swallowed.load(Ordering::SeqCst) < 3 && start.elapsed() < PATIENCE {
-            thread::sleep(Duration::from_millis(1));
-        }
+        eventually("frames are lost", || sea.swallowed.load(Ordering::SeqCst) >= 3);
         sea.say(&FailureEvent::Dead(vec![Pe::new(2)]));
         // A call from now on hangs.
         thread::sleep(Duration::from_millis(20));

@@ -1,18 +1,17 @@
 //! A PE receives malformed messages. The test plays their sender: a port without a PE.
 
-use std::sync::{Arc, mpsc};
+use crate::job;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{
-    BootstrapTraffic, Context, Job, JobError, Leave, Parting, lead, serve,
-};
+use ultramarine_runtime::executor::{Context, Job, JobError, Leave, Parting, lead, serve};
 use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_runtime::protocol::{Message, Outcome, Parcel, TaskId, Version};
 use ultramarine_runtime::settings::Settings;
-use ultramarine_runtime::transport::{Lane, Port, PortSettings, memory};
+use ultramarine_runtime::transport::{Port, PortSettings, memory};
 use ultramarine_runtime::wire;
 use ultramarine_testkit::PATIENCE;
-use ultramarine_topology::{Distance, Pe, Topology};
+use ultramarine_topology::{Distance, Pe};
 
 const ONE: Pe = Pe::new(1);
 
@@ -87,20 +86,12 @@ impl Played {
 
 /// The two PEs of a job: a real one, and one that the test plays.
 fn pair(real: Pe) -> (Job, Played) {
-    let topology = Arc::new(Topology::flat(2));
     let settings = Settings { shutdown_grace: Duration::from_secs(10), ..Settings::for_threads(1) };
     let mut lanes: Vec<_> = memory::network(2).into_iter().map(Some).collect();
-    let mut lane = |pe: Pe| -> Box<dyn Lane> { Box::new(lanes[pe.index()].take().expect("once")) };
+    let mut lane = |pe: Pe| lanes[pe.index()].take().expect("once");
     let other = if real == Pe::ROOT { ONE } else { Pe::ROOT };
-    let port = Port::new(other, 2, lane(other), PortSettings::default());
-    let job = Job {
-        me: real,
-        topology,
-        lane: lane(real),
-        settings,
-        detector: None,
-        bootstrap: BootstrapTraffic::default(),
-    };
+    let port = Port::new(other, 2, Box::new(lane(other)), PortSettings::default());
+    let job = job(real, 2, lane(real), settings, None);
     (job, Played { port, to: real, start: Instant::now() })
 }
 
@@ -174,10 +165,8 @@ fn an_argument_that_does_not_decode_is_refused() {
     for argument in [&[][..], &[253, 1][..], &[5, 5][..]] {
         let outcome = played.outcome_of([code, argument].concat());
         let Err(TaskError::Codec { what, .. }) = &outcome else { panic!("{outcome:?}") };
-        assert!(
-            what.starts_with("argument of the task `") && what.contains("`, of type `"),
-            "{what}"
-        );
+        assert!(what.starts_with("argument of the task `"), "{what}");
+        assert!(what.contains("`, of type `"), "{what}");
     }
     played.say(&Message::Result { future, outcome: Ok(Bytes::from(vec![1])) });
     played.leave();

@@ -130,6 +130,13 @@ impl Base {
         Arc::new(MapWorkload::new(items, costs, skeleton, is_supervised, topology, self.seed))
     }
 
+    /// PEs look for work once an hour: nearly all that happens is something else.
+    pub(crate) fn fish_seldom(&mut self) {
+        let fishing = &mut self.protocol.fishing;
+        fishing.min_fish_delay = Duration::from_hours(1);
+        fishing.max_fish_delay = fishing.min_fish_delay;
+    }
+
     /// Whether tasks are supervised: if that is asked for, or if something goes wrong, since a job
     /// does not survive the loss of a task that is not.
     pub(crate) fn supervises(&self, is_asked_for: bool) -> bool {

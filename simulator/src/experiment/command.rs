@@ -4,6 +4,7 @@ use super::ExperimentError;
 use super::deaths::{Deaths, Rack};
 use super::detector::Detector;
 use super::faults::Faults;
+use super::groups::Groups;
 use super::maps::{LiouvilleSum, Noop, Startup};
 use super::output::{Experiment, Output};
 use super::sum_euler::{Strong, Weak};
@@ -51,6 +52,8 @@ enum Named {
     Rack(Shown<Rack>),
     /// The failure detector: messages, time until all know of a death, false verdicts
     Detector(Shown<Detector>),
+    /// A group: time until all PEs have their part, until it is closed; deaths
+    Groups(Shown<Groups>),
     /// Start-up and end of a job
     #[command(visible_alias = "end")]
     Startup(Shown<Startup>),
@@ -113,6 +116,7 @@ impl Command {
             Named::Deaths(it) => it.show(out),
             Named::Rack(it) => it.show(out),
             Named::Detector(it) => it.show(out),
+            Named::Groups(it) => it.show(out),
             Named::Startup(it) => it.show(out),
             Named::Validate(it) => it.show(out).map(|()| true),
             Named::List => {

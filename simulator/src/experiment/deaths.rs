@@ -187,8 +187,8 @@ fn chart(title: String, x: Axis, longer: Vec<Series>, references: Vec<Series>) -
 fn at_best(base: &Base, end_ns: f64, deaths: &[(u64, InjectedFault)]) -> f64 {
     let (mut time, mut alive) = (base.machine.cores() as f64 * end_ns, base.machine.cores());
     for (at, fault) in deaths {
-        if let InjectedFault::Death(pe) | InjectedFault::SilentDeath(pe) = fault {
-            let workers = base.machine.workers(*pe);
+        if let Some(pe) = fault.victim() {
+            let workers = base.machine.workers(pe);
             time -= f64::from(workers) * *at as f64;
             alive -= u64::from(workers);
         }
@@ -208,7 +208,12 @@ fn death_count(pes: u32, percent: f64) -> Result<u32, ExperimentError> {
 }
 
 /// Deaths of this number of PEs, never of the root, each at a moment of its own.
-fn random_deaths(pes: u32, count: u32, end_ns: u64, seed: u64) -> Vec<(u64, InjectedFault)> {
+pub(super) fn random_deaths(
+    pes: u32,
+    count: u32,
+    end_ns: u64,
+    seed: u64,
+) -> Vec<(u64, InjectedFault)> {
     let mut dice = Dice::new(seed ^ 0xdead);
     let mut when = BTreeMap::new();
     while when.len() < count as usize {

@@ -21,7 +21,6 @@ use crate::workload::{Activity, Step, Workload};
 use clap::ValueEnum;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 use ultramarine_runtime::detector::DetectorSettings;
 use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_topology::Pe;
@@ -223,9 +222,7 @@ impl Experiment for Detector {
         let pes = doublings(FIRST_PES, self.most_pes);
         let cores: Vec<u64> = pes.into_iter().map(|pes| pes * u64::from(WORKERS)).collect();
         for mut base in self.setup.bases(&cores, WORKERS, Preset::Gemini)? {
-            let fishing = &mut base.protocol.fishing;
-            fishing.min_fish_delay = Duration::from_hours(1);
-            fishing.max_fish_delay = fishing.min_fish_delay;
+            base.fish_seldom();
             for incident in given_or(&self.incident, Incident::value_variants()) {
                 let faults = incident.faults(&base)?;
                 let mut base = base.clone();

@@ -5,9 +5,9 @@
 //! is there after the main task has ended, and to how many others a PE has spoken by then. The
 //! processes are there already, and connected: launching them is not part of the model.
 
-use super::number::{TaskTimes, cores_from, whole};
+use super::number::{TaskTimes, whole};
 use super::output::{Each, by, efficiency_chart, lines, reference};
-use super::{Experiment, ExperimentError, RunFigures, Setup, doublings, figures, given_or};
+use super::{Experiment, ExperimentError, RunFigures, Sweep, figures, given_or};
 use crate::chart::{Axis, Chart};
 use crate::network::Preset;
 use crate::published;
@@ -20,7 +20,7 @@ use clap::ValueEnum;
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Noop {
     #[command(flatten)]
-    setup: Setup,
+    sweep: Sweep<16, 1024>,
     /// How many tasks there are
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = whole(1..=TASKS_MAX))]
     tasks: u64,
@@ -30,10 +30,6 @@ pub(super) struct Noop {
     /// The skeleton; all four unless given
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     skeleton: Vec<Skeleton>,
-    /// Double the cores from 16 up to this number
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = cores_from(16))]
-    #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
-    most_cores: u64,
     /// Supervise the tasks
     #[arg(long)]
     supervised: bool,
@@ -51,7 +47,7 @@ impl Noop {
 
 impl Experiment for Noop {
     fn run(&self, each: &mut Each<'_>) -> Result<(), ExperimentError> {
-        for base in self.setup.bases(&doublings(16, self.most_cores), 16, Preset::Hdr)? {
+        for base in self.sweep.bases(16, Preset::Hdr)? {
             for skeleton in given_or(&self.skeleton, Skeleton::value_variants()) {
                 let costs = between(self.task_time.least_ns..=self.task_time.most_ns, base.seed);
                 let workload = base.map(*skeleton, self.tasks, costs, self.supervised);
@@ -83,7 +79,7 @@ impl Experiment for Noop {
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct LiouvilleSum {
     #[command(flatten)]
-    setup: Setup,
+    sweep: Sweep<32, 2048>,
     /// The sum goes up to this integer
     #[arg(long, value_name = "N", default_value_t = 500_000_000)]
     #[arg(value_parser = whole(1..=100_000_000_000))]
@@ -95,10 +91,6 @@ pub(super) struct LiouvilleSum {
     /// The skeleton; `par_map` and `par_map_placed` unless given
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     skeleton: Vec<Skeleton>,
-    /// Double the cores from 32 up to this number
-    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = cores_from(32))]
-    #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
-    most_cores: u64,
     /// Supervise the tasks
     #[arg(long)]
     supervised: bool,
@@ -113,7 +105,7 @@ impl Experiment for LiouvilleSum {
             )));
         }
         let costs = liouville(self.chunk);
-        for base in self.setup.bases(&doublings(32, self.most_cores), 8, Preset::Gemini)? {
+        for base in self.sweep.bases(8, Preset::Gemini)? {
             for skeleton in given_or(&self.skeleton, &[Skeleton::Stolen, Skeleton::Placed]) {
                 let workload = base.map(*skeleton, tasks, costs.clone(), self.supervised);
                 let figures = RunFigures::of(skeleton.name(), &base, workload, Vec::new())?;
@@ -136,7 +128,7 @@ impl Experiment for LiouvilleSum {
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Startup {
     #[command(flatten)]
-    setup: Setup,
+    sweep: Sweep<32, 131_072>,
     /// Tasks for each core
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = whole(1..=100_000))]
     tasks_per_core: u64,
@@ -146,10 +138,6 @@ pub(super) struct Startup {
     /// The skeleton; `par_map`, `par_map_placed` and `par_map_2level_relaxed` unless given
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     skeleton: Vec<Skeleton>,
-    /// Double the cores from 32 up to this number
-    #[arg(long, value_name = "N", default_value_t = 131_072, value_parser = cores_from(32))]
-    #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
-    most_cores: u64,
 }
 
 /// The columns of the two charts.
@@ -160,7 +148,7 @@ impl Experiment for Startup {
     fn run(&self, each: &mut Each<'_>) -> Result<(), ExperimentError> {
         let usual = [Skeleton::Stolen, Skeleton::Placed, Skeleton::Relaxed];
         let task_ns = self.task_ms * 1_000_000;
-        for base in self.setup.bases(&doublings(32, self.most_cores), 16, Preset::Gemini)? {
+        for base in self.sweep.bases(16, Preset::Gemini)? {
             for skeleton in given_or(&self.skeleton, &usual) {
                 let tasks = self.tasks_per_core * base.machine.cores();
                 let workload = base.map(*skeleton, tasks, move |_| task_ns, false);

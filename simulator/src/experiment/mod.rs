@@ -8,6 +8,7 @@
 //! | `supervision` | jobs with supervision and without |
 //! | `deaths` | jobs in which PEs die, or a rack |
 //! | `detector` | what the failure detector sends, and how soon it is right |
+//! | `groups` | what all PEs do together |
 //! | `validate`, `replay` | real jobs beside simulated ones |
 //! | `faults` | thousands of random jobs with random faults |
 //! | `command` | their names, and what each is for |
@@ -34,6 +35,7 @@ mod detector;
 mod error;
 mod faults;
 mod figures;
+mod groups;
 mod maps;
 mod number;
 mod output;
@@ -52,4 +54,4 @@ pub use timed_fault::{TimedFault, TimedFaultError};
 
 use figures::RunFigures;
 use output::Experiment;
-use setup::{Setup, doublings, given_or};
+use setup::{Setup, Sweep, doublings, given_or};

@@ -127,12 +127,4 @@ mod tests {
             assert_eq!(read(text), Err("expected a number from 0 to 60000000".to_owned()));
         }
     }
-
-    #[test]
-    fn the_last_seed_is_not_passed() {
-        assert_eq!(seeds(7, 2).expect("seeds"), 7..9);
-        assert_eq!(seeds(u64::MAX - 3, 3).expect("seeds").count(), 3);
-        let error = seeds(u64::MAX, 3).expect_err("too few seeds are left").to_string();
-        assert!(error.ends_with("--seed may be at most 18446744073709551612 with --runs 3"));
-    }
 }

@@ -28,7 +28,7 @@ pub(super) fn replay(
     let mut map = MapWorkload::new(tasks, costs, skeleton, is_supervised, &topology, seed);
     map.main_spread_ns = recording.spread_ns;
     let measures_ns = MEASUREMENTS * (MEASURED_PAUSE_NS + sleep_late_ns);
-    let recorded = Arc::new(RecordedMap { map, measures_ns });
+    let recorded = Arc::new(RecordedMap { map, pes: recording.pes, measures_ns });
     let base = Base { sleep_late_ns, ..Base::new(machine, network.clone(), seed) };
     let run = base.run(recorded, Vec::new());
     if let Some(fault) = run.fault {
@@ -72,16 +72,18 @@ const MEASURED_PAUSE_NS: u64 = 200_000;
 /// runs out of work the next time. While the PEs are asked at the end, they go on fishing.)
 struct RecordedMap {
     map: MapWorkload,
+    pes: u32,
     /// How long the main task measures before it asks the PEs for the first time, in nanoseconds.
     measures_ns: u64,
 }
 
-/// Its main task.
+/// It takes these steps, and asks the PEs below its own when it awaits; then it is a map, if it has
+/// one, which is recorded to its end.
 struct Recorder {
-    /// What it does before and after the map. It awaits what all PEs say.
-    before: VecDeque<Step>,
-    map: Box<dyn Activity>,
-    after: VecDeque<Step>,
+    steps: VecDeque<Step>,
+    /// Its own PE, and those that it asks.
+    pes: Range<u32>,
+    map: Option<Box<dyn Activity>>,
 }
 
 /// The first byte of a task that asks a range of PEs, of which its own is the first.
@@ -92,8 +94,8 @@ impl Workload for RecordedMap {
         let gather = || [Step::Mark, Step::Await];
         let before = [Step::Overhead(self.measures_ns)].into_iter().chain(gather());
         let before = before.chain([Step::Sleep(PAUSE_NS)]).chain(gather());
-        let before = before.chain([Step::Mark]).collect();
-        Box::new(Recorder { before, map: self.map.main(), after: VecDeque::new() })
+        let steps = before.chain([Step::Mark]).collect();
+        Box::new(Recorder { steps, pes: 0..self.pes, map: Some(self.map.main()) })
     }
 
     fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>> {
@@ -101,8 +103,8 @@ impl Workload for RecordedMap {
             Some((&ASKED, range)) => {
                 let (first, end) = range.split_at_checked(4)?;
                 let number = |bytes: &[u8]| Some(u32::from_le_bytes(bytes.try_into().ok()?));
-                let below = number(first)?..number(end)?;
-                Some(Box::new(Answer([Step::Mark, Step::Await].into(), below)))
+                let (steps, pes) = ([Step::Mark, Step::Await].into(), number(first)?..number(end)?);
+                Some(Box::new(Recorder { steps, pes, map: None }))
             }
             _ => self.map.start(body),
         }
@@ -115,17 +117,18 @@ impl Workload for RecordedMap {
 
 impl Activity for Recorder {
     fn step(&mut self, cx: &mut TaskContext<'_>) -> Step {
-        let Some(step) = self.before.pop_front().or_else(|| self.after.pop_front()) else {
-            return match self.map.step(cx) {
-                end @ Step::End(..) => {
-                    self.after = [Step::Await, end].into();
+        let Some(step) = self.steps.pop_front() else {
+            return match self.map.as_mut().map(|map| map.step(cx)) {
+                Some(end @ Step::End(..)) => {
+                    self.steps = [Step::Await, end].into();
                     Step::Mark
                 }
-                step => step,
+                Some(step) => step,
+                None => Step::End(0, None),
             };
         };
         if let Step::Await = step {
-            ask(0..cx.topology.pes(), cx);
+            ask(self.pes.clone(), cx);
         }
         step
     }
@@ -140,18 +143,5 @@ fn ask(pes: Range<u32>, cx: &mut TaskContext<'_>) {
         body.extend(branch.end.to_le_bytes());
         let place = SpawnPlace::At(Pe::new(branch.start));
         cx.spawn(body.into(), SpawnMode { is_supervised: false, place });
-    }
-}
-
-/// A task that counts for its PE, asks those below it, and answers.
-struct Answer(VecDeque<Step>, Range<u32>);
-
-impl Activity for Answer {
-    fn step(&mut self, cx: &mut TaskContext<'_>) -> Step {
-        let step = self.0.pop_front().unwrap_or(Step::End(0, None));
-        if let Step::Await = step {
-            ask(self.1.clone(), cx);
-        }
-        step
     }
 }

@@ -1,6 +1,6 @@
 //! What an experiment runs on, as the command line says: the machine, the network, the seed.
 
-use super::number::{real_number, whole, whole_number};
+use super::number::{cores_from, real_number, whole, whole_number};
 use super::{Base, ExperimentError, TimedFault};
 use crate::machine::{
     CORES_MAX, Machine, MachineError, PES_MAX, Shape, Slow, Unequal, Variation, WORKERS_MAX,
@@ -64,6 +64,25 @@ pub(super) struct Setup {
     /// Print the events of each job, but for turns, timers and heartbeats
     #[arg(long)]
     tell: bool,
+}
+
+/// The same for machines of more and more cores, each of twice as many as the one before: from the
+/// first of these numbers up to the second, unless told otherwise.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Sweep<const FIRST: u64, const MOST: u64> {
+    #[command(flatten)]
+    pub(super) setup: Setup,
+    #[arg(long, value_name = "N", default_value_t = MOST, value_parser = cores_from(FIRST))]
+    #[arg(help = format!("Double the cores from {FIRST} up to this number"))]
+    #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
+    most_cores: u64,
+}
+
+impl<const FIRST: u64, const MOST: u64> Sweep<FIRST, MOST> {
+    /// A job on each machine. See [`Setup::bases`].
+    pub(super) fn bases(&self, workers: u32, preset: Preset) -> Result<Vec<Base>, ExperimentError> {
+        self.setup.bases(&doublings(FIRST, self.most_cores), workers, preset)
+    }
 }
 
 /// The longest latency that can be asked for, in microseconds: a minute.

@@ -9,9 +9,9 @@
 //! (figures 10 and 11). How many tasks the paper made is not published; here a task has 25 integers
 //! unless told otherwise. Its Beowulf had Gigabit Ethernet; the model's is ten times as wide.
 
-use super::number::{cores_from, whole};
+use super::number::whole;
 use super::output::{Each, by, efficiency_chart, lines, reference};
-use super::{Base, Experiment, ExperimentError, RunFigures, Setup, doublings, figures, given_or};
+use super::{Base, Experiment, ExperimentError, RunFigures, Setup, Sweep, figures, given_or};
 use crate::chart::{Axis, Chart, Series};
 use crate::machine::{Machine, MachineError, Variation};
 use crate::network::Preset;
@@ -27,16 +27,12 @@ use std::sync::Arc;
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Weak {
     #[command(flatten)]
-    setup: Setup,
+    sweep: Sweep<32, 131_072>,
     #[command(flatten)]
     sums: EulerSums,
     /// The skeleton; both with two levels unless given
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     skeleton: Vec<Skeleton>,
-    /// Double the cores from 32 up to this number
-    #[arg(long, value_name = "N", default_value_t = 131_072, value_parser = cores_from(32))]
-    #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
-    most_cores: u64,
     /// Supervise the tasks
     #[arg(long)]
     supervised: bool,
@@ -71,8 +67,7 @@ impl EulerSums {
 
 impl Experiment for Weak {
     fn run(&self, each: &mut Each<'_>) -> Result<(), ExperimentError> {
-        let cores = doublings(32, self.most_cores);
-        for base in self.setup.bases(&cores, 16, Preset::Gemini)? {
+        for base in self.sweep.bases(16, Preset::Gemini)? {
             for skeleton in given_or(&self.skeleton, &Skeleton::TWO_LEVEL) {
                 let workload = self.sums.on(&base, *skeleton, self.supervised);
                 let figures = RunFigures::of(skeleton.name(), &base, workload, Vec::new())?;

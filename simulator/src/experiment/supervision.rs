@@ -5,10 +5,10 @@
 //! model takes for free, since it shares the bytes that are sent. So an overhead that is not 0 is
 //! chance; what a backup costs is for `bench supervision` to measure.
 
-use super::number::{cores_from, whole};
+use super::number::whole;
 use super::output::{Each, by, lines};
 use super::sum_euler::EulerSums;
-use super::{Experiment, ExperimentError, RunFigures, Setup, doublings, given_or};
+use super::{Experiment, ExperimentError, RunFigures, Sweep, given_or};
 use crate::chart::{Axis, Chart};
 use crate::network::Preset;
 use crate::table::Row;
@@ -19,7 +19,7 @@ use clap::ValueEnum;
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Supervision {
     #[command(flatten)]
-    setup: Setup,
+    sweep: Sweep<32, 2048>,
     #[command(flatten)]
     sums: EulerSums,
     /// The skeleton; all four unless given
@@ -28,22 +28,18 @@ pub(super) struct Supervision {
     /// How many pairs, each with the next seed; the times are their means
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole(1..=1000))]
     repeats: u64,
-    /// Double the cores from 32 up to this number
-    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = cores_from(32))]
-    #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
-    most_cores: u64,
 }
 
 impl Experiment for Supervision {
     fn run(&self, each: &mut Each<'_>) -> Result<(), ExperimentError> {
-        self.setup.refuse_faults("jobs without supervision")?;
-        for mut base in self.setup.bases(&doublings(32, self.most_cores), 16, Preset::Gemini)? {
+        self.sweep.setup.refuse_faults("jobs without supervision")?;
+        for mut base in self.sweep.bases(16, Preset::Gemini)? {
             for skeleton in given_or(&self.skeleton, Skeleton::value_variants()) {
                 let (mut on_seconds, mut off_seconds) = (0.0, 0.0);
                 let (mut migrations, mut messages) = (0, 0);
                 let mut last = None;
                 for number in 0..self.repeats {
-                    base.seed = self.setup.seed.wrapping_add(number);
+                    base.seed = self.sweep.setup.seed.wrapping_add(number);
                     let run = |is_supervised| {
                         let job = self.sums.on(&base, *skeleton, is_supervised);
                         RunFigures::of(skeleton.name(), &base, job, Vec::new())

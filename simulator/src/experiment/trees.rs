@@ -5,9 +5,9 @@
 //! takes its time: T1XXL about ten minutes a run. Queens and Fibonacci numbers are tasks that spawn
 //! tasks.
 
-use super::number::{cores_from, whole, whole_number};
+use super::number::{whole, whole_number};
 use super::output::{Each, efficiency_chart, reference};
-use super::{Experiment, ExperimentError, RunFigures, Setup, doublings};
+use super::{Base, Experiment, ExperimentError, RunFigures, Sweep};
 use crate::chart::Chart;
 use crate::network::Preset;
 use crate::published::FIBONACCI;
@@ -25,7 +25,7 @@ const FIRST_CORES: u64 = 128;
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct UnbalancedSearch {
     #[command(flatten)]
-    setup: Setup,
+    sweep: Sweep<FIRST_CORES, 32_768>,
     /// The trees
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "t1xxl")]
     #[arg(ignore_case = true)]
@@ -36,10 +36,6 @@ pub(super) struct UnbalancedSearch {
     /// How many nodes a task visits before it looks whether work is wanted
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = whole(1..=1_000_000))]
     nodes_at_once: u64,
-    /// Double the cores from 128 up to this number
-    #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = cores_from(FIRST_CORES))]
-    #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
-    most_cores: u64,
     /// Supervise the tasks
     #[arg(long)]
     supervised: bool,
@@ -84,8 +80,7 @@ struct Flags {
 
 impl Experiment for UnbalancedSearch {
     fn run(&self, each: &mut Each<'_>) -> Result<(), ExperimentError> {
-        let cores = doublings(FIRST_CORES, self.most_cores);
-        for base in self.setup.bases(&cores, 1, Preset::Gemini)? {
+        for base in self.sweep.bases(1, Preset::Gemini)? {
             for which in &self.tree {
                 let (name, flags, nodes) = which.published();
                 let search = SearchWorkload {
@@ -112,7 +107,7 @@ impl Experiment for UnbalancedSearch {
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct QueensTree {
     #[command(flatten)]
-    setup: Setup,
+    sweep: Sweep<FIRST_CORES, 32_768>,
     /// The rows and columns of the board
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = whole_number::<u32>(1..=16))]
     board: u32,
@@ -123,10 +118,6 @@ pub(super) struct QueensTree {
     #[arg(long, value_name = "ns", default_value_t = 100)]
     #[arg(value_parser = whole_number::<u32>(1..=1_000_000))]
     step_ns: u32,
-    /// Double the cores from 128 up to this number
-    #[arg(long, value_name = "N", default_value_t = 32_768, value_parser = cores_from(FIRST_CORES))]
-    #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
-    most_cores: u64,
     /// Supervise the tasks
     #[arg(long)]
     supervised: bool,
@@ -138,8 +129,7 @@ impl Experiment for QueensTree {
         let problem = Queens::new(self.board, self.threshold);
         let (step_ns, is_supervised) = (self.step_ns.into(), self.supervised);
         let tree = SpawnTree { problem, step_ns, is_supervised };
-        let cores = doublings(FIRST_CORES, self.most_cores);
-        run_tree(&self.setup, (&cores, 1), &name, &tree, each)
+        run_tree(self.sweep.bases(1, Preset::Gemini)?, &name, &tree, each)
     }
 
     fn charts(&self, rows: &[Row]) -> Vec<(&'static str, Chart)> {
@@ -151,7 +141,7 @@ impl Experiment for QueensTree {
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct FibonacciTree {
     #[command(flatten)]
-    setup: Setup,
+    sweep: Sweep<16, 1024>,
     /// Which number
     #[arg(long, value_name = "N", default_value_t = 45, value_parser = whole_number::<u32>(1..=80))]
     n: u32,
@@ -162,10 +152,6 @@ pub(super) struct FibonacciTree {
     #[arg(long, value_name = "ns", default_value_t = 3)]
     #[arg(value_parser = whole_number::<u32>(1..=1_000_000))]
     step_ns: u32,
-    /// Double the cores from 16 up to this number
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = cores_from(16))]
-    #[arg(conflicts_with_all = ["cores", "machine", "topology"])]
-    most_cores: u64,
     /// Supervise the tasks
     #[arg(long)]
     supervised: bool,
@@ -187,7 +173,7 @@ impl Experiment for FibonacciTree {
         let (step_ns, is_supervised) = (self.step_ns.into(), self.supervised);
         let problem = Fibonacci { n, threshold };
         let tree = SpawnTree { problem, step_ns, is_supervised };
-        run_tree(&self.setup, (&doublings(16, self.most_cores), 16), &name, &tree, each)
+        run_tree(self.sweep.bases(16, Preset::Gemini)?, &name, &tree, each)
     }
 
     fn charts(&self, rows: &[Row]) -> Vec<(&'static str, Chart)> {
@@ -197,15 +183,14 @@ impl Experiment for FibonacciTree {
     }
 }
 
-/// Runs a tree on machines with these numbers of cores, and workers a PE.
+/// Runs a tree on these machines.
 fn run_tree<P: Problem>(
-    setup: &Setup,
-    (cores, workers): (&[u64], u32),
+    bases: Vec<Base>,
     name: &str,
     tree: &SpawnTree<P>,
     each: &mut Each<'_>,
 ) -> Result<(), ExperimentError> {
-    for base in setup.bases(cores, workers, Preset::Gemini)? {
+    for base in bases {
         let is_supervised = base.supervises(tree.is_supervised);
         let workload = Arc::new(SpawnTree { is_supervised, ..*tree });
         let figures = RunFigures::of(name, &base, workload, Vec::new())?;

@@ -35,27 +35,18 @@ fn levels_that_exist_once_add_no_distance() {
 
 #[test]
 fn cores_become_hosts_and_racks() {
+    let machine = |cores, workers| Machine::of_cores(cores, workers, &Variation::default());
     let text = |cores, workers| {
-        Machine::of_cores(cores, workers, &Variation::default()).map(|m| m.to_string())
+        machine(cores, workers).map_or_else(|error| error.to_string(), |it| it.to_string())
     };
-    let text = |cores, workers| text(cores, workers).unwrap_or_else(|error| error.to_string());
     assert_eq!(text(16, 16), "16 cores: 1 PE on 1 host in 1 rack");
     assert_eq!(text(32, 16), "32 cores: 2 PEs on 1 host in 1 rack");
     assert_eq!(text(2048, 16), "2048 cores: 128 PEs on 64 hosts in 2 racks");
     assert_eq!(text(131_072, 1), "131072 cores: 131072 PEs on 4096 hosts in 128 racks");
     assert_eq!(text(128, 64), "128 cores: 2 PEs on 2 hosts in 1 rack");
     assert_eq!(text(48, 16), "48 cores: 3 PEs on 2 hosts in 1 rack");
-    assert_eq!(
-        text(40, 16),
-        "40 cores do not make PEs of 16 worker threads each; give a multiple of 16, or another \
-         number of workers by --workers"
-    );
     assert!(text(0, 16).contains("give a multiple of 16"));
     assert!(text(16, 0).contains("1 to 65536 are allowed"));
-    assert_eq!(
-        text(8_388_608, 1),
-        "the machine `8388608 cores` has 8388608 PEs; at most 4194304 can be simulated"
-    );
 }
 
 #[test]

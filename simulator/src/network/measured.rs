@@ -168,7 +168,6 @@ mod tests {
 
     #[test]
     fn refusals_say_what_to_do() {
-        assert!(refusal("p50 21").starts_with("the measured network is not JSON: expected value"));
         for json in ["{}", r#"{"latency": []}"#, r#"{"latency": 5}"#, "[]"] {
             assert!(refusal(json).contains("without --hosts and --no-latency"), "{json}");
         }

@@ -15,7 +15,6 @@
 //! let costs = network.costs(Tier::Rack);
 //! let small = costs.transfer(64);
 //! assert_eq!(small.last_byte_ns, 240 + 980 + 10);
-//! assert_eq!(costs.messages_per_second(64), 1e9 / 490.0);
 //! # Ok::<(), ultramarine_simulator::network::UnknownNetwork>(())
 //! ```
 //!

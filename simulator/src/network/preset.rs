@@ -145,10 +145,6 @@ mod tests {
         for preset in Preset::ALL {
             assert_eq!(preset.name().parse(), Ok(preset));
         }
-        assert_eq!(
-            "token-ring".parse::<Preset>().unwrap_err().to_string(),
-            "there is no network `token-ring`; known are gemini, slingshot, hdr, ethernet, ideal"
-        );
     }
 
     #[test]
@@ -163,10 +159,12 @@ mod tests {
 
     #[test]
     fn rates_are_those_of_the_tables() {
-        let rate = |preset: Preset| preset.costs(Tier::Rack).messages_per_second(1).round() as u64;
-        assert_eq!(rate(Preset::Gemini), 2_083_333);
-        assert_eq!(rate(Preset::Slingshot), 1_428_571);
-        assert_eq!(rate(Preset::Ethernet), 166_667);
+        let each_ns = |preset: Preset| {
+            let transfer = preset.costs(Tier::Rack).transfer(1);
+            transfer.sender_port_ns.max(transfer.receiver_port_ns)
+        };
+        let each = [Preset::Gemini, Preset::Slingshot, Preset::Ethernet].map(each_ns);
+        assert_eq!(each, [480, 700, 6_000]);
         // A mebibyte at 24 GB/s.
         let transfer = Preset::Hdr.costs(Tier::Rack).transfer(1 << 20);
         assert_eq!(transfer.last_byte_ns - transfer.first_byte_ns, 44_040);

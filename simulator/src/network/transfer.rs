@@ -83,13 +83,6 @@ impl LinkCosts {
             receiver_port_ns: self.receive_overhead_ns.max(spacing_ns),
         }
     }
-
-    /// The most messages of this many bytes that a PE sends or receives in a second, whichever is
-    /// less; infinite if they cost nothing.
-    pub fn messages_per_second(&self, bytes: u64) -> f64 {
-        let Transfer { sender_port_ns, receiver_port_ns, .. } = self.transfer(bytes);
-        1e9 / sender_port_ns.max(receiver_port_ns) as f64
-    }
 }
 
 #[cfg(test)]
@@ -117,7 +110,6 @@ mod tests {
         assert_eq!(COSTS.transfer(1), expected);
         assert_eq!(COSTS.transfer(0), expected);
         assert_eq!(COSTS.half_round_trip_ns(), 1_400);
-        assert!((COSTS.messages_per_second(1) - 2e6).abs() < 1e-6, "the receiver is the slower");
     }
 
     #[test]
@@ -140,8 +132,6 @@ mod tests {
 
     #[test]
     fn what_costs_nothing_takes_no_time() {
-        let free = LinkCosts::default();
-        assert_eq!(free.transfer(1 << 20).last_byte_ns, 0);
-        assert!(free.messages_per_second(1).is_infinite());
+        assert_eq!(LinkCosts::default().transfer(1 << 20).last_byte_ns, 0);
     }
 }

@@ -19,6 +19,8 @@ pub(crate) enum WorkerEffect {
     Sleep(u64, u64),
     /// The time and the counters are noted.
     Mark,
+    /// This has happened once more.
+    Note(&'static str),
     /// The process ends at once.
     Die,
     /// Something is not as it must be.

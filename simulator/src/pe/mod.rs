@@ -3,7 +3,7 @@
 //!
 //! | file | what it stands for |
 //! |---|---|
-//! | `workers` | the worker threads, and the tasks that they run |
+//! | `workers` | the worker threads, and the tasks and messages that they run |
 //! | `shelf`, `futures` | the queues of tasks, and the futures |
 //! | `pace` | which thread takes the next turn at the engine, and when |
 //! | `lane` | what carries the frames of the PE's port |

@@ -26,7 +26,7 @@ const DRIVER_MIN: u64 = 50_000;
 /// Its longest pause while workers compute.
 const DRIVER_BUSY_MAX: u64 = 5_000_000;
 /// Its longest pause while none does, and always on the root.
-const DRIVER_RESTING_MAX: u64 = 2_000_000;
+pub(crate) const DRIVER_RESTING_MAX: u64 = 2_000_000;
 
 /// What differs from job to job.
 #[derive(Clone, Copy, Debug, Default)]

@@ -132,8 +132,8 @@ impl EngineSite for SimulatedSite {
         self.place(parcel);
     }
 
-    fn deliver(self: &Arc<Self>, _: Bytes) {
-        self.workers().fault("no program here sends messages".to_owned());
+    fn deliver(self: &Arc<Self>, body: Bytes) {
+        self.workers().deliver(&body);
     }
 
     fn cancel_guests(&self, _: Pe, _: &[u64]) {
@@ -142,6 +142,7 @@ impl EngineSite for SimulatedSite {
 
     fn accept_root(self: &Arc<Self>, root: Pe) -> bool {
         let mut workers = self.workers();
+        workers.root = root;
         if self.outlives_root && root == workers.me() {
             workers.begin_anew();
         }
@@ -152,7 +153,9 @@ impl EngineSite for SimulatedSite {
         self.workers().end_main();
     }
 
-    fn forget_dead(self: &Arc<Self>, _: Pe) {}
+    fn forget_dead(self: &Arc<Self>, dead: Pe) {
+        self.workers().deaths.push(dead);
+    }
 
     fn abandon_mpi(self: &Arc<Self>) {}
 

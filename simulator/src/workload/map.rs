@@ -1,7 +1,7 @@
 //! A function applied to many items: one task for each item, spread as the skeletons do
 //! (`skeletons/src/map/spread.rs`).
 
-use super::{Activity, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
+use super::{Activity, Batch, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
 use crate::dice::Dice;
 use std::sync::Arc;
 use ultramarine_runtime::array::Array;
@@ -179,7 +179,8 @@ impl Workload for MapWorkload {
         let number = u64::from_le_bytes(number.try_into().ok()?);
         match *kind {
             ITEM if number < self.plan.items => {
-                Some(Box::new(ItemTask { ns: Some(self.plan.costs.item_ns(number)) }))
+                let compute_ns = Some(self.plan.costs.item_ns(number));
+                Some(Box::new(Batch { compute_ns, tasks: None, end: |_: &TaskContext<'_>| 1 }))
             }
             COORDINATOR => {
                 let plan = Arc::clone(&self.plan);
@@ -199,17 +200,6 @@ impl Workload for MapWorkload {
 
     fn expected(&self) -> u64 {
         self.plan.items
-    }
-}
-
-/// It computes, and ends.
-struct ItemTask {
-    ns: Option<u64>,
-}
-
-impl Activity for ItemTask {
-    fn step(&mut self, _: &mut TaskContext<'_>) -> Step {
-        self.ns.take().map_or(Step::End(1, None), Step::Compute)
     }
 }
 

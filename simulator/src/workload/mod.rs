@@ -6,6 +6,8 @@
 //! values, end.
 
 pub mod costs;
+pub(crate) mod graph;
+pub(crate) mod groups;
 pub mod map;
 pub mod random_tree;
 pub mod recorded;
@@ -13,6 +15,7 @@ pub mod search;
 pub mod spawn_tree;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use ultramarine_runtime::array::Array;
 use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_topology::{Distance, Pe, Topology};
@@ -34,6 +37,8 @@ pub enum Step {
     Mark,
     /// It waits for the values of all tasks that it has spawned.
     Await,
+    /// The main task waits until a message [wakes](TaskContext::wake_main) it, unless one has.
+    Listen,
     /// It ends with this value.
     End(u64, Option<Array>),
     /// It kills its process.
@@ -53,14 +58,19 @@ impl Activity for VecDeque<Step> {
     }
 }
 
-/// A task that spawns these at once, and ends with the value that `end` makes of all of theirs.
+/// A task that computes, spawns others, and ends with the value that `end` makes of all of theirs.
 pub(crate) struct Batch<F> {
+    /// How long it computes, in nanoseconds, if it does.
+    pub(crate) compute_ns: Option<u64>,
     pub(crate) tasks: Option<Vec<(Bytes, SpawnMode)>>,
     pub(crate) end: F,
 }
 
 impl<F: Fn(&TaskContext<'_>) -> u64 + Send> Activity for Batch<F> {
     fn step(&mut self, cx: &mut TaskContext<'_>) -> Step {
+        if let Some(ns) = self.compute_ns.take() {
+            return Step::Compute(ns);
+        }
         let Some(tasks) = self.tasks.take() else { return Step::End((self.end)(cx), None) };
         tasks.into_iter().for_each(|(body, mode)| cx.spawn(body, mode));
         Step::Await
@@ -74,6 +84,15 @@ pub trait Workload: Send + Sync {
 
     /// Starts a task. `None`: these are not the bytes of any task.
     fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>>;
+
+    /// A message arrives that some task or message has [told](TaskContext::tell) this PE, which
+    /// handles it at once. Returns whether it is one of the program's.
+    fn receive(&self, _cx: &mut TaskContext<'_>, _body: &Bytes) -> bool {
+        false
+    }
+
+    /// Another PE has died.
+    fn died(&self, _cx: &mut TaskContext<'_>, _dead: Pe) {}
 
     /// What the main task's value must be.
     fn expected(&self) -> u64;
@@ -112,23 +131,51 @@ pub enum SpawnPlace {
     At(Pe),
 }
 
-/// What a running task sees.
+/// What a running task sees, or what a message does.
 pub struct TaskContext<'a> {
     /// The PE that runs the task.
     pub pe: Pe,
+    /// The root, as far as this PE knows.
+    pub root: Pe,
     /// The job's hierarchy.
     pub topology: &'a Topology,
     /// The values of all tasks that it has awaited, in the order in which they were spawned.
     pub values: &'a [Option<u64>],
     /// Whether no task waits on this PE that another worker or PE could take.
     pub is_work_wanted: bool,
+    /// With what a message has woken the main task, if one has.
+    pub heard: Option<u64>,
+    pub(crate) wishes: Wishes,
+}
+
+/// What a task or a message leaves to its PE.
+#[derive(Default)]
+pub(crate) struct Wishes {
     pub(crate) spawned: Vec<(Bytes, SpawnMode)>,
+    pub(crate) told: Vec<(Range<u32>, Bytes)>,
+    pub(crate) noted: Vec<&'static str>,
+    pub(crate) wakes_main: Option<u64>,
 }
 
 impl TaskContext<'_> {
     /// Spawns a task.
     pub fn spawn(&mut self, body: Bytes, mode: SpawnMode) {
-        self.spawned.push((body, mode));
+        self.wishes.spawned.push((body, mode));
+    }
+
+    /// Tells these PEs something, down the tree of the hierarchy.
+    pub fn tell(&mut self, pes: Range<u32>, body: Bytes) {
+        self.wishes.told.push((pes, body));
+    }
+
+    /// Has the main task of this PE hear of this value.
+    pub fn wake_main(&mut self, value: u64) {
+        self.wishes.wakes_main = Some(value);
+    }
+
+    /// The report of the run has how often this was noted, and when for the last time.
+    pub fn note(&mut self, what: &'static str) {
+        self.wishes.noted.push(what);
     }
 
     /// The sum of the values of all tasks that it has awaited.

@@ -147,7 +147,7 @@ impl Workload for RandomTree {
         let end = |cx: &TaskContext<'_>| {
             TaskSpec::good(0, 0).combine(cx.values.iter().copied().flatten())
         };
-        Box::new(Batch { tasks: Some(tasks), end })
+        Box::new(Batch { compute_ns: None, tasks: Some(tasks), end })
     }
 
     fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>> {

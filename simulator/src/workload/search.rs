@@ -35,7 +35,7 @@ impl SearchWorkload {
 impl Workload for Arc<SearchWorkload> {
     fn main(&self) -> Box<dyn Activity> {
         let tasks = Some(vec![self.task(&[self.tree.root()])]);
-        Box::new(Batch { tasks, end: |cx: &TaskContext<'_>| cx.sum() })
+        Box::new(Batch { compute_ns: None, tasks, end: |cx: &TaskContext<'_>| cx.sum() })
     }
 
     fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>> {

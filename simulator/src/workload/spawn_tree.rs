@@ -1,7 +1,7 @@
 //! Trees of tasks that spawn tasks: each problem that is not small is a task that spawns one for
 //! each of its parts, and awaits them. Fibonacci numbers and queens (`HdpH-RS` §6.5).
 
-use super::{Activity, Batch, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
+use super::{Activity, Batch, SpawnMode, SpawnPlace, TaskContext, Workload};
 use ultramarine_runtime::protocol::message::Bytes;
 use ultramarine_topology::Distance;
 
@@ -44,38 +44,20 @@ impl<P: Problem> SpawnTree<P> {
 impl<P: Problem> Workload for SpawnTree<P> {
     fn main(&self) -> Box<dyn Activity> {
         let tasks = Some(vec![self.task(self.problem.whole())]);
-        Box::new(Batch { tasks, end: |cx: &TaskContext<'_>| cx.sum() })
+        Box::new(Batch { compute_ns: None, tasks, end: |cx: &TaskContext<'_>| cx.sum() })
     }
 
     fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>> {
         let problem = u64::from_le_bytes((*body.few).try_into().ok()?);
-        let (own, parts) = (self.problem.steps(problem), Some(self.problem.parts(problem)));
-        Some(Box::new(TreeTask { tree: *self, own, parts, is_computed: false }))
+        let (own, parts) = (self.problem.steps(problem), self.problem.parts(problem));
+        let compute_ns = Some((own as f64 * self.step_ns) as u64);
+        let tasks = Some(parts.into_iter().map(|part| self.task(part)).collect());
+        let end = move |cx: &TaskContext<'_>| own + cx.sum();
+        Some(Box::new(Batch { compute_ns, tasks, end }))
     }
 
     fn expected(&self) -> u64 {
         self.steps(self.problem.whole())
-    }
-}
-
-struct TreeTask<P> {
-    tree: SpawnTree<P>,
-    /// The steps of this task alone.
-    own: u64,
-    parts: Option<Vec<u64>>,
-    is_computed: bool,
-}
-
-impl<P: Problem> Activity for TreeTask<P> {
-    fn step(&mut self, cx: &mut TaskContext<'_>) -> Step {
-        if !std::mem::replace(&mut self.is_computed, true) {
-            return Step::Compute((self.own as f64 * self.tree.step_ns) as u64);
-        }
-        let Some(parts) = self.parts.take() else { return Step::End(self.own + cx.sum(), None) };
-        for (body, mode) in parts.into_iter().map(|part| self.tree.task(part)) {
-            cx.spawn(body, mode);
-        }
-        Step::Await
     }
 }
 

@@ -296,6 +296,10 @@ impl Simulation {
                         self.report.marks.push((Duration::from_nanos(self.now), counters));
                     }
                 }
+                WorkerEffect::Note(what) => {
+                    let (count, last) = self.report.noted.entry(what).or_default();
+                    (*count, *last) = (*count + 1, Duration::from_nanos(self.now));
+                }
                 WorkerEffect::AskEnd => {
                     self.offices.note_end(at);
                     self.request(at, EngineRequest::AskEnd);

@@ -176,6 +176,24 @@ fn jobs_start_and_end() {
     }
 }
 
+/// Invitations, notices and messages overtake each other, and PEs die that should pass them on.
+#[test]
+fn groups_live_on_whatever_dies() {
+    for seed in 1..=8 {
+        let words = "groups --machine 2x4x8x1 --jitter 20 --deaths 6";
+        // That a living PE has had no part, or does not hear of the end, is an error.
+        let rows = rows(&format!("{words} --seed {seed}"));
+        let deaths: Vec<_> = rows.iter().map(|row| number(row, "deaths") as u32).collect();
+        assert_eq!(deaths, [0, 6, 1]);
+        for row in rows {
+            let [begun, closed] = ["begun_ms", "closed_ms"].map(|key| number(&row, key));
+            assert!(0.0 < begun && begun < closed && closed < 300.0, "{row}");
+            let limit = number(&row, "predicted_ms");
+            assert!(begun < limit * if row["deaths"] == 0 { 1.0 } else { 10.0 }, "{row}");
+        }
+    }
+}
+
 #[test]
 fn random_jobs_are_counted() {
     for threads in [1, 2] {

@@ -34,7 +34,8 @@ mod local;
 mod messages;
 mod neighbours;
 mod part;
-mod pool;
+#[doc(hidden)]
+pub mod pool;
 mod progress;
 mod run;
 mod stream;

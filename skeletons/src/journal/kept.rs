@@ -241,7 +241,7 @@ impl<V: Portable> Kept<V> {
             match result {
                 Ok(value) => self.keep(positions, value)?,
                 Err(error) => {
-                    self.keep_ended(&mut running)?;
+                    self.keep_ended(&mut running);
                     return Err(error.into());
                 }
             }
@@ -249,17 +249,15 @@ impl<V: Portable> Kept<V> {
         }
     }
 
-    /// Keeps the results of those that have ended by now.
+    /// Keeps the results of those that have ended by now. Their own errors are not told: another
+    /// came first.
     fn keep_ended(
         &mut self,
         running: &mut FuturesUnordered<impl Future<Output = (Range<u64>, Result<V, TaskError>)>>,
-    ) -> Result<(), JournalError> {
+    ) {
         while let Some(Some((positions, result))) = running.next().now_or_never() {
-            if let Ok(value) = result {
-                self.keep(positions, value)?;
-            }
+            let _ = result.map(|value| self.keep(positions, value));
         }
-        Ok(())
     }
 
     fn keep(&mut self, positions: Range<u64>, value: V) -> Result<(), JournalError> {

@@ -52,32 +52,22 @@ pub(super) async fn on_own_thread<R: Send + 'static>(
 mod tests {
     use super::*;
     use std::pin::pin;
-    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
     use std::sync::mpsc::channel;
-    use std::task::{Context, Wake};
-    use ultramarine_testkit::eventually;
-
-    #[derive(Default)]
-    struct Wakes(AtomicU32);
-
-    impl Wake for Wakes {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, SeqCst);
-        }
-    }
+    use std::task::Context;
+    use ultramarine_testkit::{Woken, eventually};
 
     #[test]
     fn the_caller_goes_on_and_is_woken_at_the_end() {
         let (sender, receiver) = channel();
-        let wakes = Arc::new(Wakes::default());
-        let waker = wakes.clone().into();
+        let woken = Arc::<Woken>::default();
+        let waker = woken.waker();
         let cx = &mut Context::from_waker(&waker);
         let mut ended = pin!(on_own_thread(move || receiver.recv()));
         assert!(ended.as_mut().poll(cx).is_pending());
         assert!(ended.as_mut().poll(cx).is_pending());
-        assert_eq!(wakes.0.load(SeqCst), 0);
+        assert_eq!(woken.count(), 0);
         sender.send(7).expect("the function waits for it");
-        eventually("the caller is woken", || wakes.0.load(SeqCst) == 1);
+        eventually("the caller is woken", || woken.count() == 1);
         assert!(matches!(ended.as_mut().poll(cx), Poll::Ready(Ok(Ok(7)))));
     }
 

@@ -1,14 +1,14 @@
 //! Graphs in whole jobs: what they give on one thread, on any hierarchy, with each node computed
 //! once.
 
-use crate::common::{here, hierarchies, job};
+use crate::common::{here, hierarchies, job, no_run_is_left, on_all_hierarchies};
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use ultramarine::skeletons::dag::{Assignment, Builder, DagError, Node, dag, evaluate, runs_known};
+use ultramarine::skeletons::dag::{Assignment, Builder, DagError, Node, dag, evaluate};
 use ultramarine::{Context, LaneKind, Options, Pe};
 use ultramarine_testkit::{Log, bounded, eventually, racks};
 
@@ -149,27 +149,25 @@ fn flaky(g: &mut Builder, &(seed, bad): &(u64, u32)) -> Node<u64> {
 
 #[test]
 fn a_graph_that_has_failed_may_be_tried_again_at_once() {
-    for places in hierarchies() {
-        job(places, async |cx| {
-            for (seed, failures) in (0..20).zip([1, 3].into_iter().cycle()) {
-                FAILURES.store(failures, Relaxed);
-                WELL.store(0, Relaxed);
-                let run = || dag(flaky, (seed, seed as u32 % 8)).run(&cx);
-                for _ in 0..failures {
-                    let error = run().await.unwrap_err();
-                    assert!(
-                        matches!(&error, DagError::Panicked { message, .. }
+    on_all_hierarchies(async |cx| {
+        for (seed, failures) in (0..20).zip([1, 3].into_iter().cycle()) {
+            FAILURES.store(failures, Relaxed);
+            WELL.store(0, Relaxed);
+            let run = || dag(flaky, (seed, seed as u32 % 8)).run(&cx);
+            for _ in 0..failures {
+                let error = run().await.unwrap_err();
+                assert!(
+                    matches!(&error, DagError::Panicked { message, .. }
                         if message == "not yet"),
-                        "{error}"
-                    );
-                }
-                let sum = (seed..seed + 8).map(|n| n * n).sum();
-                assert_eq!(run().await, Ok(sum));
-                assert_eq!(FAILURES.load(Relaxed), 0, "each has failed as often as is meant to be");
+                    "{error}"
+                );
             }
-            Ok(())
-        });
-    }
+            let sum = (seed..seed + 8).map(|n| n * n).sum();
+            assert_eq!(run().await, Ok(sum));
+            assert_eq!(FAILURES.load(Relaxed), 0, "each has failed as often as is meant to be");
+        }
+        Ok(())
+    });
 }
 
 #[test]
@@ -273,16 +271,6 @@ fn small(g: &mut Builder, &(seed, sources): &(u64, u64)) -> Node<u64> {
     g.reduce(|(), all: &[&u64]| all.iter().copied().sum(), (), sources)
 }
 
-/// How many runs all PEs know, after all messages that were sent before have been handled.
-async fn runs(cx: &Context) -> usize {
-    let count = async |cx: Context, (): ()| runs_known(&cx);
-    let mut sum = 0;
-    for pe in (0..cx.pes()).map(Pe::new) {
-        sum += cx.spawn_at(pe, count, ()).await.unwrap();
-    }
-    sum
-}
-
 #[test]
 fn the_same_graph_may_be_run_again_and_at_the_same_time() {
     job(racks(&[2, 1], 2), async |cx| {
@@ -318,7 +306,7 @@ fn graphs_that_differ_in_a_closure_are_different() {
 fn a_run_that_is_given_up_does_not_spoil_the_next() {
     job(racks(&[1, 1, 1], 1), async |cx| {
         for n in 0..100 {
-            let wait = std::time::Duration::from_micros(n % 3 * 20);
+            let wait = Duration::from_micros(n % 3 * 20);
             let _ = cx.timeout(wait, dag(small, (5, 6)).run(&cx)).await;
             assert_eq!(dag(small, (5, 6)).run(&cx).await, Ok(45), "{n}");
         }
@@ -337,10 +325,7 @@ fn any_task_may_run_a_graph() {
         for seed in 0..20 {
             cx.spawn_at(Pe::new(2), run, seed).await.unwrap();
         }
-        while runs(&cx).await > 0 {
-            cx.sleep(std::time::Duration::from_millis(1)).await;
-        }
-        Ok(())
+        no_run_is_left(&cx).await
     });
 }
 
@@ -421,7 +406,7 @@ fn results_that_panic_when_they_are_dropped_spoil_nothing() {
             assert_eq!(dag(explosives, (0, 40)).run(&cx).await.unwrap(), 780);
         }
         // What is left is dropped when the run is over.
-        cx.sleep(std::time::Duration::from_millis(50)).await;
+        cx.sleep(Duration::from_millis(50)).await;
         Ok(())
     });
 }

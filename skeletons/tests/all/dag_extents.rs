@@ -1,17 +1,16 @@
 //! Graphs that are not built as a whole, or not computed as a whole: in blocks, without end, with
 //! a journal.
+#![expect(clippy::trivially_copy_pass_by_ref, reason = "builders take their arguments so")]
 
-use crate::common::{here, hierarchies, job};
+use crate::common::{here, job, no_run_is_left, on_all_hierarchies};
 use futures_util::FutureExt;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use ultramarine::Pe;
 use ultramarine::skeletons::dag::{
-    Assignment, Builder, DagError, Node, dag, evaluate, evaluate_blocks, runs_known,
+    Assignment, Builder, DagError, Node, dag, evaluate, evaluate_blocks,
 };
 use ultramarine_testkit::racks;
 
 /// Rows of numbers, each from three of the row before; a block has some rows. Returns the last row.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "builders take their arguments so")]
 fn rows(g: &mut Builder, &(width, rows): &(u32, u32)) -> Vec<Node<u64>> {
     let row_of = |g: &Builder, row: u32| -> Vec<Node<u64>> {
         (0..width).map(|n| g.node_of(g.block() - 1, row * width + n)).collect()
@@ -32,25 +31,22 @@ fn rows(g: &mut Builder, &(width, rows): &(u32, u32)) -> Vec<Node<u64>> {
 }
 
 /// The same in one block.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "builders take their arguments so")]
 fn whole(g: &mut Builder, &(width, all): &(u32, u32)) -> Vec<Node<u64>> {
     rows(g, &(width, all))
 }
 
 #[test]
 fn a_graph_in_blocks_gives_what_it_gives_as_a_whole() {
-    for places in hierarchies() {
-        job(places, async |cx| {
-            let expected = evaluate(whole, &(5, 12)).unwrap();
-            assert_eq!(evaluate_blocks(rows, &(5, 3), 4).unwrap(), expected);
-            for assignment in [Assignment::Levels, Assignment::Cyclic] {
-                let graph = dag(rows, (5, 3)).blocks(4).assignment(assignment);
-                assert_eq!(graph.run(&cx).await.unwrap(), expected);
-            }
-            assert_eq!(dag(whole, (5, 12)).drop_used().run(&cx).await.unwrap(), expected);
-            Ok(())
-        });
-    }
+    on_all_hierarchies(async |cx| {
+        let expected = evaluate(whole, &(5, 12)).unwrap();
+        assert_eq!(evaluate_blocks(rows, &(5, 3), 4).unwrap(), expected);
+        for assignment in [Assignment::Levels, Assignment::Cyclic] {
+            let graph = dag(rows, (5, 3)).blocks(4).assignment(assignment);
+            assert_eq!(graph.run(&cx).await.unwrap(), expected);
+        }
+        assert_eq!(dag(whole, (5, 12)).drop_used().run(&cx).await.unwrap(), expected);
+        Ok(())
+    });
 }
 
 #[test]
@@ -149,7 +145,6 @@ fn a_builder_that_panics_ends_the_run_and_not_the_job() {
 }
 
 /// The sum of the numbers of all blocks so far, and what the block before has returned.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "builders take their arguments so")]
 fn sums(g: &mut Builder, (): &()) -> Node<u64> {
     let block = g.block();
     let own = g.source(|n| *n, u64::from(block));
@@ -163,23 +158,15 @@ fn sums(g: &mut Builder, (): &()) -> Node<u64> {
 
 #[test]
 fn a_stream_has_no_end_and_ends_when_it_is_dropped() {
-    for places in hierarchies() {
-        job(places, async |cx| {
-            for window in [1, 2, 7] {
-                let mut stream = dag(sums, ()).stream(&cx).unwrap().window(window);
-                for n in 0..100_u64 {
-                    assert_eq!(stream.next().await, Ok(n * (n + 1) / 2));
-                }
+    on_all_hierarchies(async |cx| {
+        for window in [1, 2, 7] {
+            let mut stream = dag(sums, ()).stream(&cx).unwrap().window(window);
+            for n in 0..100_u64 {
+                assert_eq!(stream.next().await, Ok(n * (n + 1) / 2));
             }
-            let known = async |cx: ultramarine::Context, (): ()| runs_known(&cx);
-            for pe in (0..cx.pes()).map(Pe::new) {
-                while cx.spawn_at(pe, known, ()).await.unwrap() > 0 {
-                    cx.sleep(std::time::Duration::from_millis(1)).await;
-                }
-            }
-            Ok(())
-        });
-    }
+        }
+        no_run_is_left(&cx).await
+    });
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! What is known of a graph's run: who computed what, and how far it is.
+#![expect(clippy::trivially_copy_pass_by_ref, reason = "graphs take functions of references")]
 
 use crate::common::{here, job};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,19 +13,16 @@ use ultramarine_testkit::{PATIENCE, racks};
 
 const EVERY: Duration = Duration::from_millis(1);
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "graphs take functions of references")]
 fn leaf(_: &u64) -> Vec<u32> {
     vec![here()]
 }
 
 /// The PEs that have computed the nodes below this one, and this one, in the order of the nodes.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "graphs take functions of references")]
 fn concat(_: &(), parts: &[&Vec<u32>]) -> Vec<u32> {
     parts.iter().flat_map(|part| part.iter().copied()).chain([here()]).collect()
 }
 
 /// Pairs of leaves, of which one is not needed, below one node. The last leaf is wanted, too.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "graphs take functions of references")]
 fn pairs(g: &mut Builder, pairs: &u64) -> (Node<Vec<u32>>, Node<Vec<u32>>) {
     let mut middle = Vec::new();
     for pair in 0..*pairs {
@@ -176,7 +174,6 @@ fn check(told: &Told, end: (u64, Option<u64>)) {
 fn progress_rises_while_nodes_are_computed_and_ends_with_all_of_them() {
     static SEEN: AtomicU64 = AtomicU64::new(0);
     /// All sources are on PE 1, and what reads them waits until the root has heard of all.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "graphs take functions of references")]
     fn gated(g: &mut Builder, sources: &u64) -> Node<u64> {
         let sources: Vec<_> = (0..*sources).map(|n| g.source(|n| *n, n)).collect();
         sources.iter().for_each(|source| g.place(*source, 1));

@@ -1,7 +1,7 @@
 //! Divide and conquer, and map and reduce, in whole jobs of threads: for any hierarchy and any PEs
 //! the results are those of a plain recursion; the number of tasks, and how far they go.
 
-use crate::common::{here, hierarchies, job, stands_still};
+use crate::common::{here, job, on_all_hierarchies, stands_still, words};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join};
 use std::ops::Range;
@@ -24,53 +24,37 @@ fn fibonacci() -> impl Algorithm<Problem = u64, Solution = u64> {
     )
 }
 
-/// The words over `a` and `b` up to this length, in order: which shows the order of the parts, of
-/// which there are 0 to 3.
-fn words() -> impl Algorithm<Problem = (String, usize), Solution = Vec<String>> {
-    DivideAndConquer::new(
-        |(_, length): &(String, usize)| *length == 0,
-        |(word, _)| vec![word],
-        |(word, length)| {
-            let longer = |letter| (format!("{word}{letter}"), length - 1);
-            let all = [(word.clone(), 0), longer('a'), longer('b')];
-            all.into_iter().take(if word.ends_with("bb") { 0 } else { 3 }).collect::<Vec<_>>()
-        },
-        |_, parts| parts.concat(),
-    )
-}
-
 #[test]
 fn all_skeletons_solve_it() {
-    for places in hierarchies() {
-        job(places, async |cx| {
-            let ones = |_: &u64| Distance::ONE;
-            let halves = |n: &u64| if *n > 10 { Distance::ONE } else { Distance::ONE.half() };
-            let near = |n: &u64| if *n > 10 { Distance::ONE } else { Distance::ZERO };
-            for n in [0, 1, 2, 15] {
-                let expected = fork_divide_and_conquer(fibonacci(), n);
-                for result in [
-                    par_divide_and_conquer(&cx, ones, fibonacci(), n).await,
-                    par_divide_and_conquer(&cx, halves, fibonacci(), n).await,
-                    par_divide_and_conquer(&cx.supervised(), near, fibonacci(), n).await,
-                    push_divide_and_conquer(&cx, ones, fibonacci(), n).await,
-                    push_divide_and_conquer(&cx, halves, fibonacci(), n).await,
-                    push_divide_and_conquer(&cx.supervised(), near, fibonacci(), n).await,
-                ] {
-                    assert_eq!(result, Ok(expected), "F({n})");
-                }
+    on_all_hierarchies(async |cx| {
+        let ones = |_: &u64| Distance::ONE;
+        let halves = |n: &u64| if *n > 10 { Distance::ONE } else { Distance::ONE.half() };
+        let near = |n: &u64| if *n > 10 { Distance::ONE } else { Distance::ZERO };
+        for n in [0, 1, 2, 15] {
+            let expected = fork_divide_and_conquer(fibonacci(), n);
+            for result in [
+                par_divide_and_conquer(&cx, ones, fibonacci(), n).await,
+                par_divide_and_conquer(&cx, halves, fibonacci(), n).await,
+                par_divide_and_conquer(&cx.supervised(), near, fibonacci(), n).await,
+                push_divide_and_conquer(&cx, ones, fibonacci(), n).await,
+                push_divide_and_conquer(&cx, halves, fibonacci(), n).await,
+                push_divide_and_conquer(&cx.supervised(), near, fibonacci(), n).await,
+            ] {
+                assert_eq!(result, Ok(expected), "F({n})");
             }
-            assert_eq!(fork_divide_and_conquer(fibonacci(), 15), 610);
-            let expected = fork_divide_and_conquer(words(), (String::new(), 6));
-            assert!(expected.is_sorted() && expected.len() > 20, "{expected:?}");
-            let everywhere = |_: &(String, usize)| Distance::ONE;
-            let stolen = par_divide_and_conquer(&cx, everywhere, words(), (String::new(), 6)).await;
-            assert_eq!(stolen.as_ref(), Ok(&expected));
-            let pushed =
-                push_divide_and_conquer(&cx, everywhere, words(), (String::new(), 6)).await;
-            assert_eq!(pushed, Ok(expected));
-            Ok(())
-        });
-    }
+        }
+        assert_eq!(fork_divide_and_conquer(fibonacci(), 15), 610);
+        let expected = fork_divide_and_conquer(words::<0>(), (String::new(), 6));
+        assert!(expected.is_sorted() && expected.len() > 20, "{expected:?}");
+        let everywhere = |_: &(String, usize)| Distance::ONE;
+        let stolen =
+            par_divide_and_conquer(&cx, everywhere, words::<0>(), (String::new(), 6)).await;
+        assert_eq!(stolen.as_ref(), Ok(&expected));
+        let pushed =
+            push_divide_and_conquer(&cx, everywhere, words::<0>(), (String::new(), 6)).await;
+        assert_eq!(pushed, Ok(expected));
+        Ok(())
+    });
 }
 
 /// The PEs that solve the leaves of a tree of this height.
@@ -299,32 +283,28 @@ fn dividing_lets_other_tasks_run() {
 
 #[test]
 fn ranges_are_reduced_in_order() {
-    for places in hierarchies() {
-        job(places, async |cx| {
-            let say = |gap: &char, n: u64| format!("{n}{gap}");
-            let show_each = |n: u64| format!("{n} ");
-            let add = |a: String, b: String| a + &b;
-            for range in [0..0, 7..8, 5..105] {
-                let range: Range<u64> = range;
-                let expected: String = range.clone().map(show_each).collect();
-                for threshold in [0, 1, 9, 1000] {
-                    let (ours, none) = (|| range.clone(), String::new);
-                    let safe = cx.supervised();
-                    let all = [
-                        par_map_reduce_range_thresh(&cx, threshold, ours(), ' ', none, say, add)
-                            .await,
-                        push_map_reduce_range_thresh(&cx, threshold, ours(), ' ', none, say, add)
-                            .await,
-                        push_map_reduce_range_thresh(&safe, threshold, ours(), ' ', none, say, add)
-                            .await,
-                        par_map_reduce(&cx, threshold as usize, ours(), none, show_each, add).await,
-                    ];
-                    assert!(all.iter().all(|one| one.as_ref() == Ok(&expected)), "{all:?}");
-                }
+    on_all_hierarchies(async |cx| {
+        let say = |gap: &char, n: u64| format!("{n}{gap}");
+        let show_each = |n: u64| format!("{n} ");
+        let add = |a: String, b: String| a + &b;
+        for range in [0..0, 7..8, 5..105] {
+            let range: Range<u64> = range;
+            let expected: String = range.clone().map(show_each).collect();
+            for threshold in [0, 1, 9, 1000] {
+                let (ours, none) = (|| range.clone(), String::new);
+                let safe = cx.supervised();
+                let all = [
+                    par_map_reduce_range_thresh(&cx, threshold, ours(), ' ', none, say, add).await,
+                    push_map_reduce_range_thresh(&cx, threshold, ours(), ' ', none, say, add).await,
+                    push_map_reduce_range_thresh(&safe, threshold, ours(), ' ', none, say, add)
+                        .await,
+                    par_map_reduce(&cx, threshold as usize, ours(), none, show_each, add).await,
+                ];
+                assert!(all.iter().all(|one| one.as_ref() == Ok(&expected)), "{all:?}");
             }
-            Ok(())
-        });
-    }
+        }
+        Ok(())
+    });
 }
 
 #[test]

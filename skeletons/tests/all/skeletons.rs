@@ -1,7 +1,7 @@
 //! Every map skeleton, in whole jobs of threads: the results of the sequential map, in its order,
 //! for any size, number of PEs and hierarchy; the number of tasks, and the PEs that run them.
 
-use crate::common::{here, hierarchies, job};
+use crate::common::{here, job, on_all_hierarchies};
 use futures_util::StreamExt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -72,19 +72,15 @@ where
 
 #[test]
 fn the_results_are_those_of_the_sequential_map() {
-    for places in hierarchies() {
-        job(places, async |cx| {
-            for size in [0, 1, 7, 1000] {
-                let expected: Vec<_> = (0..size).map(collatz).collect();
-                for (n, result) in
-                    by_all(&cx, collatz, (0..size).collect()).await.iter().enumerate()
-                {
-                    assert_eq!(result.as_ref(), Ok(&expected), "skeleton {n}, size {size}");
-                }
+    on_all_hierarchies(async |cx| {
+        for size in [0, 1, 7, 1000] {
+            let expected: Vec<_> = (0..size).map(collatz).collect();
+            for (n, result) in by_all(&cx, collatz, (0..size).collect()).await.iter().enumerate() {
+                assert_eq!(result.as_ref(), Ok(&expected), "skeleton {n}, size {size}");
             }
-            Ok(())
-        });
-    }
+        }
+        Ok(())
+    });
 }
 
 #[test]
@@ -131,23 +127,21 @@ fn skeletons_nest_and_may_be_called_from_any_pe() {
 
 #[test]
 fn the_first_error_is_returned() {
-    for places in hierarchies() {
-        job(places, async |cx| {
-            let fails = |n: u64| assert!(n != 5 && n != 23, "item {n} is no good");
-            for (n, result) in by_all(&cx, fails, (0..40).collect()).await.into_iter().enumerate() {
-                let Err(TaskError::Panicked { message, .. }) = result else {
-                    panic!("skeleton {n}: {result:?}");
-                };
-                let messages = ["item 5 is no good", "item 23 is no good"];
-                assert!(messages.contains(&message.as_str()), "skeleton {n}: {message}");
-                // Without parts, the first is that of the first item.
-                assert!(n >= 4 || message == messages[0], "skeleton {n}: {message}");
-            }
-            // The PEs still work.
-            assert_eq!(par_map(&cx, |n: u64| n, 0..9).await?.len(), 9);
-            Ok(())
-        });
-    }
+    on_all_hierarchies(async |cx| {
+        let fails = |n: u64| assert!(n != 5 && n != 23, "item {n} is no good");
+        for (n, result) in by_all(&cx, fails, (0..40).collect()).await.into_iter().enumerate() {
+            let Err(TaskError::Panicked { message, .. }) = result else {
+                panic!("skeleton {n}: {result:?}");
+            };
+            let messages = ["item 5 is no good", "item 23 is no good"];
+            assert!(messages.contains(&message.as_str()), "skeleton {n}: {message}");
+            // Without parts, the first is that of the first item.
+            assert!(n >= 4 || message == messages[0], "skeleton {n}: {message}");
+        }
+        // The PEs still work.
+        assert_eq!(par_map(&cx, |n: u64| n, 0..9).await?.len(), 9);
+        Ok(())
+    });
 }
 
 /// How many tasks a skeleton starts, and how many of them it places on other PEs.

@@ -3,9 +3,11 @@
 use std::str::FromStr;
 
 use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
 
 use super::class::Class;
-use super::configuration::{self, LaneChoice};
+use super::configuration::{LANES, PROGRAMS};
+use crate::mpi::Family;
 
 /// The most jobs of a class.
 pub(super) const RUNS_MAX: u32 = 100_000;
@@ -24,13 +26,13 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(super) brief: bool,
     /// The MPI whose launcher starts the jobs
-    #[arg(long, value_enum, default_value_t = MpiChoice::All)]
-    pub(super) mpi: MpiChoice,
+    #[arg(long, default_value = ALL, value_parser = choices(Family::ALL.map(Family::word)))]
+    pub(super) mpi: String,
     /// The lane that carries the messages
-    #[arg(long, value_enum, default_value_t = LaneChoice::All)]
-    pub(super) lane: LaneChoice,
+    #[arg(long, default_value = ALL, value_parser = choices(LANES))]
+    pub(super) lane: String,
     /// The example that runs
-    #[arg(long, default_value = configuration::ALL, value_parser = configuration::choices())]
+    #[arg(long, default_value = ALL, value_parser = choices(PROGRAMS.map(|program| program.name)))]
     pub(super) program: String,
     /// Draw the faults and moments of this seed again [default: a new seed, which is printed]
     #[arg(long, value_name = "S")]
@@ -72,11 +74,17 @@ fn number_of_runs(text: &str) -> std::result::Result<u32, String> {
     number.ok_or_else(|| format!("`{text}` is not a number from 1 to {RUNS_MAX}"))
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum MpiChoice {
-    Mpich,
-    Openmpi,
-    All,
+/// What is said to try all of a kind.
+pub(super) const ALL: &str = "all";
+
+/// One of these, or all.
+fn choices<const N: usize>(names: [&'static str; N]) -> PossibleValuesParser {
+    names.into_iter().chain([ALL]).collect::<Vec<_>>().into()
+}
+
+/// Whether a choice takes this one.
+pub(super) fn takes(choice: &str, name: &str) -> bool {
+    choice == ALL || choice == name
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -23,10 +23,11 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
+use fastrand::Rng;
 
 use super::configuration::{ODD_TASKS, Program};
 use super::deed::{Act, Answer, Deed, Harm, Target};
-use super::draw::{self, Random};
+use super::draw::{self, moment};
 use super::hosts;
 use crate::mpi::Family;
 
@@ -80,7 +81,7 @@ pub(crate) struct Plan {
     /// The last PE may be lost.
     pub(crate) is_last_lost: bool,
     /// More flags of the program.
-    pub(crate) flags: &'static [&'static str],
+    pub(crate) flags: &'static str,
     /// How long the job may take in addition because of all this.
     pub(crate) delay: Duration,
     /// Whether what its processes log can be read.
@@ -101,7 +102,7 @@ pub(crate) struct JobFacts {
 }
 
 /// The deadline of jobs that are disturbed while they start; they should not take a minute.
-const START_DEADLINE: &[&str] = &["--set", "start_deadline=8s"];
+const START_DEADLINE: &str = "--set start_deadline=8s";
 
 /// The end of one path is found out and agreed on after `dead_after` (2 s), and once more if the
 /// root asks back.
@@ -111,13 +112,13 @@ const CUT_DELAY: Duration = Duration::from_secs(10);
 const LOSS_DELAY: Duration = Duration::from_mins(1);
 
 /// What a task does, and whether its PE is lost by that.
-const DEEDS: [(&[&str], bool); 6] = [
-    (&["--deed", "exec"], true),
-    (&["--deed", "exit"], true),
-    (&["--deed", "abort"], true),
-    (&["--deed", "overflow"], true),
-    (&["--deed", "panic"], false),
-    (&["--deed", "output"], false),
+const DEEDS: [(&str, bool); 6] = [
+    ("--deed exec", true),
+    ("--deed exit", true),
+    ("--deed abort", true),
+    ("--deed overflow", true),
+    ("--deed panic", false),
+    ("--deed output", false),
 ];
 
 /// The end waits for a while for who keeps standard output.
@@ -146,19 +147,19 @@ impl Class {
     }
 
     /// Where its job runs. Open MPI has a proxy on other hosts only.
-    pub(crate) fn hosting(self, family: Family, random: &mut Random) -> Hosting {
+    pub(crate) fn hosting(self, family: Family, random: &mut Rng) -> Hosting {
         match self {
             Class::Cut | Class::Loss => Hosting::Hosts,
-            Class::Proxy if family == Family::OpenMpi || random.coin() => Hosting::Hosts,
+            Class::Proxy if family == Family::OpenMpi || random.bool() => Hosting::Hosts,
             _ => Hosting::Here,
         }
     }
 
-    pub(crate) fn plan(self, random: &mut Random, facts: JobFacts) -> Plan {
+    pub(crate) fn plan(self, random: &mut Rng, facts: JobFacts) -> Plan {
         let JobFacts { pes, usual, start, is_brief } = facts;
         let mut plan = Plan::undisturbed(pes);
-        let mut seconds = |random: &mut Random, from, to| {
-            let seconds = random.among(from..=if is_brief { from } else { to });
+        let mut seconds = |random: &mut Rng, from, to| {
+            let seconds = random.u32(from..=if is_brief { from } else { to });
             plan.delay = Duration::from_secs(seconds.into());
             seconds
         };
@@ -168,82 +169,84 @@ impl Class {
             Class::Kill => plan.deeds = draw::kills(random, 1..pes, usual),
             Class::Root => {
                 plan.deeds = draw::kills(random, 0..pes, usual);
-                plan.flags = &["--restartable"];
+                plan.flags = "--restartable";
                 // Each root may begin again, and is alone with the work in the end.
                 plan.delay = usual * pes * plan.deeds.len() as u32;
             }
             Class::Stop => {
                 let time = Duration::from_secs(seconds(random, 3, 10).into());
-                let target = Target::Pe(random.among(0..=pes - 1));
-                plan.act(random.moment(before_the_end), Act::Stop(target, Some(time)));
+                let target = Target::Pe(random.u32(0..pes));
+                plan.act(moment(random, before_the_end), Act::Stop(target, Some(time)));
             }
             Class::Cut => {
-                let from = random.among(0..=hosts::COUNT - 1);
-                let to = (from + random.among(1..=hosts::COUNT - 1)) % hosts::COUNT;
+                let from = random.u32(0..hosts::COUNT);
+                let to = (from + random.u32(1..hosts::COUNT)) % hosts::COUNT;
                 plan.delay = CUT_DELAY;
-                let answer = Answer::ALL[random.below(3) as usize];
+                let answer = Answer::ALL[random.usize(..3)];
                 plan.act(
-                    random.moment(before_the_end),
-                    Act::Cut { from, to, both_ways: random.coin(), answer },
+                    moment(random, before_the_end),
+                    Act::Cut { from, to, both_ways: random.bool(), answer },
                 );
             }
             Class::Loss => {
                 plan.delay = LOSS_DELAY;
-                let percent = random.among(10..=if is_brief { 15 } else { 30 });
-                plan.act(random.moment(usual / 2), Act::Lose { percent });
+                let percent = random.u32(10..=if is_brief { 15 } else { 30 });
+                plan.act(moment(random, usual / 2), Act::Lose { percent });
             }
             Class::Overload => {
                 let seconds = seconds(random, if is_brief { 6 } else { 20 }, 30);
                 // To start and to end them takes its time, too.
                 plan.delay *= 3;
-                plan.pes = random.among(8..=16);
-                let processes = random.among(100..=300);
-                plan.act(random.moment(usual / 2), Act::Burn { processes, seconds });
+                plan.pes = random.u32(8..=16);
+                let processes = random.u32(100..=300);
+                plan.act(moment(random, usual / 2), Act::Burn { processes, seconds });
             }
             Class::Stderr => {
                 plan.before = Some(spoilt_stderr(random));
                 plan.is_heard = false;
             }
             Class::Memory => {
-                plan.pes = random.among(4..=16);
-                let mib = 4 << random.below(5);
+                plan.pes = random.u32(4..=16);
+                let mib = 4 << random.u32(..5);
                 let line = format!("mount -t tmpfs -o size={mib}m tmpfs /dev/shm");
                 plan.around = Some((format!("{mib} MiB of shared memory"), line));
             }
             Class::Journal => {
                 plan.has_journal = true;
-                let harm = Harm::ALL[random.below(3) as usize];
-                plan.act(random.moment(before_the_end), Act::Harm(harm));
+                let harm = Harm::ALL[random.usize(..3)];
+                plan.act(moment(random, before_the_end), Act::Harm(harm));
             }
             Class::Odd => {
-                let (deed, is_deadly) = DEEDS[random.below(DEEDS.len() as u64) as usize];
+                let (deed, is_deadly) = DEEDS[random.usize(..DEEDS.len())];
                 (plan.flags, plan.is_last_lost) = (deed, is_deadly);
                 plan.delay = ODD_DELAY;
             }
             Class::Descriptors => {
-                plan.pes = random.among(16..=24);
+                plan.pes = random.u32(16..=24);
                 plan.before = Some(few_descriptors());
             }
-            Class::Launcher => plan.end_by_killing(random.moment(before_the_end), Target::Launcher),
+            Class::Launcher => {
+                plan.end_by_killing(moment(random, before_the_end), Target::Launcher);
+            }
             Class::Proxy => {
-                let number = random.among(0..=hosts::COUNT - 1);
-                plan.end_by_killing(random.moment(before_the_end), Target::Proxy(number));
+                let number = random.u32(0..hosts::COUNT);
+                plan.end_by_killing(moment(random, before_the_end), Target::Proxy(number));
             }
             Class::Guard => {
-                let target = Target::Guard(random.among(0..=pes - 1));
-                plan.end_by_killing(random.moment(before_the_end), target);
+                let target = Target::Guard(random.u32(0..pes));
+                plan.end_by_killing(moment(random, before_the_end), target);
             }
             Class::StartUp => {
                 plan.expected = Expected::End;
                 plan.flags = START_DEADLINE;
                 plan.delay = Duration::from_secs(8);
-                let (after, number) = (random.moment(start), random.among(0..=2 * pes - 1));
+                let (after, number) = (moment(random, start), random.u32(0..2 * pes));
                 let target = Target::Starting(number);
-                match random.below(4) {
+                match random.u32(..4) {
                     0 => plan.act(after, Act::Kill(target)),
                     1 => plan.act(after, Act::Stop(target, None)),
                     2 => {
-                        let time = Duration::from_secs(random.among(1..=3).into());
+                        let time = Duration::from_secs(random.u32(1..=3).into());
                         plan.act(after, Act::Stop(target, Some(time)));
                     }
                     _ => plan.before = Some(failing_rank(number % pes, random)),
@@ -265,7 +268,7 @@ impl Plan {
             around: None,
             has_journal: false,
             is_last_lost: false,
-            flags: &[],
+            flags: "",
             delay: Duration::ZERO,
             is_heard: true,
         }
@@ -283,9 +286,9 @@ impl Plan {
 
 /// A standard error that takes nothing. Other descriptors stay as they are: one leads to the
 /// launcher.
-fn spoilt_stderr(random: &mut Random) -> (String, String) {
+fn spoilt_stderr(random: &mut Rng) -> (String, String) {
     let pipe = "f=$(mktemp -u) && mkfifo \"$f\"";
-    let (name, line) = match random.below(4) {
+    let (name, line) = match random.u32(..4) {
         0 => ("a full disk", "exec 2>/dev/full".to_owned()),
         1 => ("closed", "exec 2>&-".to_owned()),
         2 => ("a pipe without a reader", format!("{pipe}; : <$f & exec 2>$f; wait; rm $f")),
@@ -306,8 +309,8 @@ fn few_descriptors() -> (String, String) {
 }
 
 /// A process that ends before it has become a PE, some with an error.
-fn failing_rank(rank: u32, random: &mut Random) -> (String, String) {
-    let code = if random.coin() { 0 } else { 3 };
+fn failing_rank(rank: u32, random: &mut Rng) -> (String, String) {
+    let code = if random.bool() { 0 } else { 3 };
     let own = "${PMI_RANK:-${OMPI_COMM_WORLD_RANK:-}}";
     let line = format!("if [ \"{own}\" = {rank} ]; then exit {code}; fi");
     (format!("rank {rank} ends with {code}"), line)
@@ -324,7 +327,7 @@ mod tests {
     /// What is drawn for some jobs of this class.
     fn plans(class: Class, is_brief: bool) -> Vec<Plan> {
         let facts = JobFacts { pes: 4, usual: USUAL, start: Duration::from_millis(200), is_brief };
-        (0..200).map(|run| class.plan(&mut Random::new(7, run), facts)).collect()
+        (0..200).map(|run| class.plan(&mut draw::random(7, run), facts)).collect()
     }
 
     fn deeds(class: Class) -> Vec<Deed> {

@@ -3,18 +3,12 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-use clap::builder::PossibleValuesParser;
-
+use super::arguments::takes;
 use super::input::{Answer, Input};
 use crate::mpi::Mpi;
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LaneChoice {
-    Mpi,
-    Tcp,
-    All,
-}
+/// What may carry the messages.
+pub(crate) const LANES: [&str; 2] = ["mpi", "tcp"];
 
 /// A computation with a known result, of about a second on one core or two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,16 +92,8 @@ pub(crate) const PROGRAMS: [Program; 15] = [
     ODD_TASKS,
 ];
 
-/// What is said to try all programs.
-pub(crate) const ALL: &str = "all";
-
 /// The most skeletons that a program has a choice of.
 const SKELETONS_MAX: usize = 3;
-
-/// What may be said to choose a program.
-pub(crate) fn choices() -> PossibleValuesParser {
-    PROGRAMS.iter().map(|program| program.name).chain([ALL]).collect::<Vec<_>>().into()
-}
 
 /// One way to run a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,18 +145,13 @@ impl Configuration {
 }
 
 /// All that are chosen. What differs most changes fastest, so that a few runs see much.
-pub(crate) fn all(mpis: &[Mpi], lane: LaneChoice, program: &str) -> Vec<Configuration> {
-    let lanes: &[&str] = match lane {
-        LaneChoice::Mpi => &["mpi"],
-        LaneChoice::Tcp => &["tcp"],
-        LaneChoice::All => &["mpi", "tcp"],
-    };
-    let programs = PROGRAMS.iter().filter(|one| program == ALL || program == one.name);
+pub(crate) fn all(mpis: &[Mpi], lane: &str, program: &str) -> Vec<Configuration> {
+    let programs = PROGRAMS.iter().filter(|one| takes(program, one.name));
     let mut all = Vec::new();
     for nth in 0..SKELETONS_MAX {
         for program in programs.clone() {
             let Some(skeleton) = program.skeletons.get(nth) else { continue };
-            for lane in lanes {
+            for lane in LANES.into_iter().filter(|one| takes(lane, one)) {
                 for mpi in mpis {
                     let (mpi, program) = (mpi.clone(), *program);
                     all.push(Configuration { mpi, lane, program, skeleton });
@@ -184,6 +165,7 @@ pub(crate) fn all(mpis: &[Mpi], lane: LaneChoice, program: &str) -> Vec<Configur
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chaos::arguments::ALL;
     use crate::mpi::Family;
 
     fn mpis() -> [Mpi; 2] {
@@ -192,7 +174,7 @@ mod tests {
 
     #[test]
     fn all_means_every_combination_once() {
-        let all = all(&mpis(), LaneChoice::All, ALL);
+        let all = all(&mpis(), ALL, ALL);
         assert_eq!(all.len(), 96);
         let unequal = |i: usize| all[i + 1..].iter().all(|other| *other != all[i]);
         assert!((0..96).all(unequal));
@@ -212,14 +194,16 @@ mod tests {
             let file =
                 if file.exists() { file } else { folder.join(program.name).with_extension("rs") };
             let source = std::fs::read_to_string(file).expect("each program has a file");
-            let takes_it = ["JournalFlags", "MapFlags"].iter().any(|flags| source.contains(flags));
+            let takes_it = ["JournalFlags", "MapFlags", "DivideFlags", "SearchFlags"]
+                .iter()
+                .any(|flags| source.contains(flags));
             assert_eq!(program.has_journal(), takes_it, "{}", program.name);
         }
     }
 
     #[test]
     fn choices_narrow_it_down() {
-        let all = all(&mpis()[..1], LaneChoice::Tcp, "sum_euler");
+        let all = all(&mpis()[..1], "tcp", "sum_euler");
         assert_eq!(all.len(), MAPS.len());
         assert!(all.iter().all(|one| one.lane == "tcp" && one.program == SUM_EULER));
     }

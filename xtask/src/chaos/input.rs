@@ -131,7 +131,7 @@ fn write(path: &Path, text: &str) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chaos::leftover::Folder;
+    use crate::chaos::leftover;
 
     #[test]
     fn what_comes_out_is_compared_with_what_should() {
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn files_are_written_once() {
-        let folder = Folder::make("input-test").expect("there is room");
+        let folder = leftover::folder().expect("there is room");
         let texts = |input: Input| -> Vec<String> {
             let files = input.arguments(folder.path()).expect("there is room");
             files.iter().map(|file| fs::read_to_string(file).expect("it is there")).collect()

@@ -1,10 +1,9 @@
 //! One job: it is started, listened to, disturbed, and waited for until its deadline.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,11 +12,11 @@ use super::deed::Deed;
 use super::ended::{Ended, Judgement};
 use super::hosts::Hosts;
 use super::input::Answer;
-use super::leftover::{self, Folder};
+use super::leftover;
 use super::log::Log;
 use super::scene::{Outcome, Scene};
 use super::{interrupt, proc};
-use crate::process::{self, Failure, Result, cannot_start};
+use crate::process::{self, Failure, Line, Result, cannot_start};
 
 /// How precisely moments are kept.
 const TICK: Duration = Duration::from_millis(1);
@@ -52,10 +51,10 @@ pub(crate) struct Job<'a> {
 }
 
 impl Job<'_> {
-    pub(crate) fn run(mut self, folder: &Folder) -> Result<Ended> {
+    pub(crate) fn run(mut self, folder: &Path) -> Result<Ended> {
         let mark = format!("{}-{}", std::process::id(), self.name);
         process::scrub(&mut self.command);
-        self.command.env(proc::MARK, &mark).env("TMPDIR", folder.path());
+        self.command.env(proc::MARK, &mark).env("TMPDIR", folder);
         // The line that says which process is which PE, in plain letters.
         self.command.env("ULTRAMARINE_LOG", "info").env("NO_COLOR", "1");
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -107,12 +106,6 @@ impl Job<'_> {
     }
 }
 
-/// A line that the job has written.
-enum Line {
-    Out(String),
-    Err(String),
-}
-
 /// A job that runs.
 struct Monitor {
     child: Child,
@@ -124,10 +117,7 @@ struct Monitor {
 
 impl Monitor {
     fn over(mut child: Child) -> Self {
-        let (sender, lines) = mpsc::channel();
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        listen(stdout, sender.clone(), Line::Out);
-        listen(stderr, sender, Line::Err);
+        let lines = process::lines(&mut child);
         Monitor { child, lines, log: Log::default(), shared_memory: BTreeSet::new() }
     }
 
@@ -158,7 +148,7 @@ impl Monitor {
             self.hear_the_rest();
         }
         let spoilt = job.plan.before.as_ref().or(job.plan.around.as_ref());
-        let has_deed = job.plan.flags.contains(&"--deed");
+        let has_deed = job.plan.flags.starts_with("--deed");
         let is_disturbed = !scene.done.is_empty() || spoilt.is_some() || has_deed;
         let (judgement, details) = match status {
             None => (Judgement::Hung, self.end(scene.mark)),
@@ -178,7 +168,7 @@ impl Monitor {
             done: std::mem::take(&mut scene.done),
             before: spoilt
                 .map(|(what, _)| what.clone())
-                .or(has_deed.then(|| job.plan.flags.join(" "))),
+                .or(has_deed.then(|| job.plan.flags.to_owned())),
             killed: scene.killed.len() as u64,
             replicas: self.log.number("replicas"),
             left: Vec::new(),
@@ -218,9 +208,10 @@ impl Monitor {
     /// Takes in what the job says within this time, or until something comes. False when nothing
     /// more will come.
     fn hear(&mut self, within: Duration) -> bool {
+        let text = |line: &[u8]| String::from_utf8_lossy(line).trim_end().to_owned();
         match self.lines.recv_timeout(within) {
-            Ok(Line::Out(line)) => self.log.hear_out(line),
-            Ok(Line::Err(line)) => self.log.hear_err(line),
+            Ok(Line::Out(line)) => self.log.hear_out(text(&line)),
+            Ok(Line::Err(line)) => self.log.hear_err(text(&line)),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 thread::sleep(within);
@@ -260,22 +251,6 @@ impl Monitor {
     }
 }
 
-/// Passes the lines on until the stream ends or the receiver is gone.
-fn listen(pipe: Option<impl Read + Send + 'static>, to: Sender<Line>, kind: fn(String) -> Line) {
-    let Some(pipe) = pipe else { return };
-    thread::spawn(move || {
-        let mut pipe = BufReader::new(pipe);
-        let mut line = Vec::new();
-        while pipe.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
-            let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-            if to.send(kind(text)).is_err() {
-                break;
-            }
-            line.clear();
-        }
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -292,7 +267,7 @@ mod tests {
         let (hosts, usual, journal) = (None, None, None);
         let answer = Answer::Is("-3");
         let job = Job { command, program, plan, answer, name, usual, hosts, journal };
-        job.run(&Folder::make("test").expect("there is room")).expect("sh is everywhere")
+        job.run(leftover::folder().expect("there is room").path()).expect("sh is everywhere")
     }
 
     fn deed(millis: u64, act: Act) -> Deed {

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
 use super::proc;
 use crate::process::{Failure, Result};
 
@@ -15,53 +17,33 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// A folder for files of the jobs, removed with all that is in it. Its name is short: sockets may
 /// be in it, whose paths have a limit.
-pub(crate) struct Folder(PathBuf);
-
-impl Folder {
-    pub(crate) fn make(name: &str) -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("chaos-{}-{name}", std::process::id()));
-        let failure = |error| Failure(format!("cannot make {}: {error}", path.display()));
-        fs::create_dir_all(&path).map_err(failure)?;
-        Ok(Folder(path))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// The files that are in it; they are removed.
-    fn empty(&self) -> Vec<PathBuf> {
-        let mut files = Vec::new();
-        let mut folders = vec![self.0.clone()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-                let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-                if is_folder { folders.push(entry.path()) } else { files.push(entry.path()) }
-            }
-        }
-        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
-            // It is only tidying up.
-            let _ = fs::remove_dir_all(entry.path()).or_else(|_| fs::remove_file(entry.path()));
-        }
-        files
-    }
+pub(crate) fn folder() -> Result<TempDir> {
+    let made = tempfile::Builder::new().prefix("chaos-").tempdir();
+    made.map_err(|error| Failure(format!("cannot make a folder for files of jobs: {error}")))
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+/// The files in a folder; they are removed.
+fn empty(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_folder { folders.push(entry.path()) } else { files.push(entry.path()) }
+        }
     }
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        // It is only tidying up.
+        let _ = fs::remove_dir_all(entry.path()).or_else(|_| fs::remove_file(entry.path()));
+    }
+    files
 }
 
 /// What is left of a job after its launcher has ended, in words: processes, which are ended, files
 /// in `folder` and those among `shared_memory`, the files there that its processes were seen to
 /// use. These are removed. Those of the MPI library count as well: nothing may stay of killed
 /// processes either.
-pub(crate) fn of_job(
-    mark: &str,
-    folder: &Folder,
-    shared_memory: &BTreeSet<PathBuf>,
-) -> Vec<String> {
+pub(crate) fn of_job(mark: &str, folder: &Path, shared_memory: &BTreeSet<PathBuf>) -> Vec<String> {
     let mut left = Vec::new();
     let start = Instant::now();
     while !proc::marked(mark).is_empty() && start.elapsed() < GRACE {
@@ -76,7 +58,7 @@ pub(crate) fn of_job(
         // It is only tidying up.
         let _ = fs::remove_file(path);
     }
-    left.extend(folder.empty().iter().map(|path| format!("the file {}", path.display())));
+    left.extend(empty(folder).iter().map(|path| format!("the file {}", path.display())));
     left
 }
 
@@ -103,9 +85,8 @@ mod tests {
     #[test]
     fn processes_and_files_that_stay_are_found_and_cleared_away() {
         let mark = format!("left-{}", std::process::id());
-        let folder = Folder(std::env::temp_dir().join(format!("chaos-{mark}")));
-        fs::create_dir_all(folder.path()).expect("anybody may write there");
-        assert_eq!(of_job(&mark, &folder, &BTreeSet::new()), [""; 0]);
+        let folder = folder().expect("there is room");
+        assert_eq!(of_job(&mark, folder.path(), &BTreeSet::new()), [""; 0]);
 
         let session = folder.path().join("session");
         fs::create_dir_all(&session).expect("the folder is ours");
@@ -124,7 +105,7 @@ mod tests {
 
         let gone = PathBuf::from(format!("{SHARED_MEMORY}vader_segment.gone.{mark}"));
         let used = shared.iter().cloned().chain([gone]).collect();
-        let left = of_job(&mark, &folder, &used);
+        let left = of_job(&mark, folder.path(), &used);
         child.wait().expect("it was killed");
         assert_eq!(left.len(), 4, "{left:?}");
         assert!(left[0].contains("sleep 1000"), "{left:?}");

@@ -13,7 +13,7 @@
 //! | `hosts`, `burners` | four hosts whose network can be spoilt; busy processes |
 //! | `job`, `log`, `ended` | one job: run, listened to, judged |
 //! | `proc`, `leftover` | what the system knows of its processes, and what it left |
-//! | `counts`, `table`, `tally` | the tables at the end: that of HdpH-RS §6.5 (table 6.5), and one of classes |
+//! | `tally` | the tables at the end: that of HdpH-RS §6.5 (table 6.5), and one of classes |
 //! | `interrupt` | Ctrl-C |
 //!
 //! A PE is not killed before the job has begun, except in the class `start-up`. The log says when
@@ -25,7 +25,6 @@ mod arguments;
 mod burners;
 mod class;
 mod configuration;
-mod counts;
 mod deed;
 pub(crate) mod draw;
 mod ended;
@@ -37,25 +36,24 @@ mod leftover;
 mod log;
 mod proc;
 mod scene;
-mod table;
 mod tally;
 
 use std::ffi::OsStr;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
+use fastrand::Rng;
+use tempfile::TempDir;
+
 pub(crate) use self::arguments::Arguments;
-use self::arguments::{MpiChoice, Profile, RUNS_MAX, Share, shares};
+use self::arguments::{Profile, RUNS_MAX, Share, shares, takes};
 use self::class::{Class, Hosting, JobFacts, Plan};
 use self::configuration::{Configuration, PROGRAMS};
-use self::draw::Random;
 use self::ended::{Ended, Judgement};
 use self::hosts::Hosts;
 use self::job::Job;
-use self::leftover::Folder;
-use self::table::Row;
-use self::tally::Tally;
-use crate::mpi::{Family, Mpi};
+use self::tally::Tables;
+use crate::mpi::Mpi;
 use crate::process::{self, Failure, Result};
 use crate::setup::{self, Wanted};
 use crate::step;
@@ -65,7 +63,7 @@ use crate::step;
 const HANGS_MAX: usize = 5;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let mpis = chosen_mpis(arguments.mpi)?;
+    let mpis = chosen_mpis(&arguments.mpi)?;
     for mpi in mpis.iter().filter(|_| !arguments.no_build) {
         build(mpi, arguments.profile)?;
     }
@@ -75,14 +73,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut chaos = Chaos {
         arguments,
         seed,
-        configurations: configuration::all(&mpis, arguments.lane, &arguments.program),
-        folder: Folder::make("jobs")?,
-        inputs: Folder::make("inputs")?,
+        configurations: configuration::all(&mpis, &arguments.lane, &arguments.program),
+        folder: leftover::folder()?,
+        inputs: leftover::folder()?,
         hosts: None,
         bases: Vec::new(),
         bad: Vec::new(),
-        rows: Vec::new(),
-        tallies: Vec::new(),
+        tables: Tables::default(),
         failures: Vec::new(),
     };
     for share in shares(&arguments.classes) {
@@ -92,17 +89,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 /// The installations to test.
-fn chosen_mpis(choice: MpiChoice) -> Result<Vec<Mpi>> {
-    let family = match choice {
-        MpiChoice::All => return setup::ensure(Wanted::EveryMpi),
-        MpiChoice::Mpich => Family::Mpich,
-        MpiChoice::Openmpi => Family::OpenMpi,
-    };
+fn chosen_mpis(choice: &str) -> Result<Vec<Mpi>> {
     let mut mpis = setup::ensure(Wanted::EveryMpi)?;
-    mpis.retain(|mpi| mpi.family == family);
+    mpis.retain(|mpi| takes(choice, mpi.family.word()));
     if mpis.is_empty() {
-        let name = family.name();
-        return Err(Failure(format!("{name} is not installed, or not the MPI that MPICC names")));
+        return Err(Failure(format!("{choice} is not installed, or not the MPI that MPICC names")));
     }
     Ok(mpis)
 }
@@ -126,19 +117,16 @@ struct Chaos<'a> {
     seed: u64,
     configurations: Vec<Configuration>,
     /// For the temporary files of jobs.
-    folder: Folder,
+    folder: TempDir,
     /// For what programs read.
-    inputs: Folder,
+    inputs: TempDir,
     /// Or why there are none; nothing while no job needed them.
     hosts: Option<std::result::Result<Hosts, String>>,
     /// Jobs that were left alone.
     bases: Vec<Base>,
     /// Those of them that have failed.
     bad: Vec<(Configuration, Hosting)>,
-    /// One for each configuration in which PEs were killed.
-    rows: Vec<Row>,
-    /// One for each class and launcher.
-    tallies: Vec<Tally>,
+    tables: Tables,
     /// What is wrong with each job that has failed.
     failures: Vec<String>,
 }
@@ -166,11 +154,11 @@ impl Chaos<'_> {
         // A short draw begins elsewhere with each seed, and sees another computation in each job.
         let step = [5, 3, 1].into_iter().find(|step| fitting.len() % step > 0).unwrap_or(1);
         let numbered = class as u32 * RUNS_MAX;
-        let first = Random::new(self.seed, numbered + RUNS_MAX - 1).below(fitting.len() as u64);
+        let first = draw::random(self.seed, numbered + RUNS_MAX - 1).usize(..fitting.len());
         let mut hangs = 0;
         for run in 0..runs.unwrap_or(self.arguments.runs) {
-            let mut random = Random::new(self.seed, numbered + run);
-            let index = (first as usize + run as usize * step) % fitting.len();
+            let mut random = draw::random(self.seed, numbered + run);
+            let index = (first + run as usize * step) % fitting.len();
             let hosting = class.hosting(fitting[index].mpi.family, &mut random);
             if let Err(reason) = self.prepare(class, hosting)? {
                 println!("{}: skipped: {reason}", class.name());
@@ -223,7 +211,8 @@ impl Chaos<'_> {
         }
         let plan = Plan::undisturbed(self.pes(hosting));
         let name = format!("free-{}", self.bases.len() + self.bad.len());
-        let ended = self.job((configuration, hosting), name, plan, None)?.run(&self.folder)?;
+        let ended =
+            self.job((configuration, hosting), name, plan, None)?.run(self.folder.path())?;
         if ended.judgement != Judgement::Right || ended.has_failed() {
             ended.print_details();
             let failure = format!("{configuration}: fails without failures: {}", ended.summary());
@@ -240,20 +229,14 @@ impl Chaos<'_> {
     }
 
     /// Runs a job and disturbs it as drawn.
-    fn disturb(
-        &mut self,
-        class: Class,
-        run: u32,
-        base: &Base,
-        random: &mut Random,
-    ) -> Result<Ended> {
+    fn disturb(&mut self, class: Class, run: u32, base: &Base, random: &mut Rng) -> Result<Ended> {
         let Base { ref configuration, hosting, start, usual } = *base;
         let (pes, is_brief) = (self.pes(hosting), self.arguments.brief);
         let plan = class.plan(random, JobFacts { pes, usual, start, is_brief });
         let (pes, delay) = (plan.pes, plan.delay);
         let name = format!("{}-{run}", class.name());
         let ended =
-            self.job((configuration, hosting), name, plan, Some(usual))?.run(&self.folder)?;
+            self.job((configuration, hosting), name, plan, Some(usual))?.run(self.folder.path())?;
         let is_right = ended.judgement == Judgement::Right;
         let slow_after = ended.slow_after(usual, pes, configuration.program.tasks) + delay;
         let slow = is_right && ended.took > slow_after;
@@ -266,10 +249,7 @@ impl Chaos<'_> {
             self.failures.push(format!("{class_name} {number}, {configuration}: {summary}{hosts}"));
         }
         ended.print_details();
-        if class == Class::Kill {
-            table::add(&mut self.rows, configuration, usual, &ended, slow);
-        }
-        tally::add(&mut self.tallies, (class, configuration.mpi.family), &ended, slow);
+        self.tables.add((class, configuration), usual, &ended, slow);
         Ok(ended)
     }
 
@@ -316,7 +296,11 @@ impl Chaos<'_> {
         let (program, input) = (configuration.file(folder), configuration.program.input);
         let input = input.arguments(self.inputs.path());
         let input = input.map_err(|error| Failure(format!("cannot write an input: {error}")))?;
-        command.arg(&program).args(input).args(configuration.arguments()).args(plan.flags);
+        command
+            .arg(&program)
+            .args(input)
+            .args(configuration.arguments())
+            .args(plan.flags.split_whitespace());
         let journal = plan.has_journal.then(|| self.inputs.path().join(&name));
         command.args(journal.iter().flat_map(|file| [OsStr::new("--journal"), file.as_os_str()]));
         let answer = configuration.program.answer;
@@ -324,16 +308,13 @@ impl Chaos<'_> {
     }
 
     fn conclude(self) -> ExitCode {
-        if !self.rows.is_empty() {
-            println!("\n{}", table::table(&self.rows));
-        }
-        println!("\n{}", tally::table(&self.tallies));
-        let is_idle = self.tallies.iter().all(Tally::is_idle);
+        println!("\n{}", self.tables.shown());
+        let is_idle = self.tables.is_idle();
         if is_idle {
             println!("nothing was done to any job: this has tested nothing");
         }
         self.failures.iter().for_each(|failure| println!("failed: {failure}"));
-        println!("{}; seed {}", tally::total(&self.tallies), self.seed);
+        println!("{}; seed {}", self.tables.total(), self.seed);
         if !self.failures.is_empty() || is_idle { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
 }

@@ -62,22 +62,19 @@ impl<'a> Scene<'a> {
         journal: Option<&'a Path>,
         launcher: u32,
     ) -> Self {
-        let (done, killed, stopped) = (Vec::new(), BTreeSet::new(), Vec::new());
-        let (is_launcher_killed, is_session_left) = (false, false);
-        let (path, burners) = (None, None);
         Scene {
             mark,
             program,
             hosts,
             journal,
             launcher,
-            done,
-            killed,
-            is_launcher_killed,
-            is_session_left,
-            path,
-            stopped,
-            burners,
+            done: Vec::new(),
+            killed: BTreeSet::new(),
+            is_launcher_killed: false,
+            is_session_left: false,
+            path: None,
+            stopped: Vec::new(),
+            burners: None,
         }
     }
 

@@ -22,30 +22,23 @@ pub(crate) struct Area {
     top: &'static str,
 }
 
-const RUNTIME: Area =
-    Area { name: "", package: "runtime", users: &["skeletons", "launch"], top: "" };
+const fn area(
+    name: &'static str,
+    package: &'static str,
+    users: &'static [&'static str],
+    top: &'static str,
+) -> Area {
+    Area { name, package, users, top }
+}
+
+const BOTH: &[&str] = &["skeletons", "launch"];
 
 pub(crate) const AREAS: [Area; 5] = [
-    Area { name: "protocol", top: "runtime/src/protocol/mod.rs", ..RUNTIME },
-    Area { name: "executor", top: "runtime/src/executor/mod.rs", ..RUNTIME },
-    Area {
-        name: "group",
-        package: "group",
-        users: &["skeletons", "launch"],
-        top: "group/src/lib.rs",
-    },
-    Area {
-        name: "journal",
-        package: "journal",
-        users: &["skeletons", "launch"],
-        top: "journal/src/lib.rs",
-    },
-    Area {
-        name: "graph",
-        package: "skeletons",
-        users: &["launch"],
-        top: "skeletons/src/dag/mod.rs",
-    },
+    area("protocol", "runtime", BOTH, "runtime/src/protocol/mod.rs"),
+    area("executor", "runtime", BOTH, "runtime/src/executor/mod.rs"),
+    area("group", "group", BOTH, "group/src/lib.rs"),
+    area("journal", "journal", BOTH, "journal/src/lib.rs"),
+    area("graph", "skeletons", &["launch"], "skeletons/src/dag/mod.rs"),
 ];
 
 /// The folders of all crates that have an area, or whose tests run one.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use syn::spanned::Spanned as _;
+use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, BinOp, Block, Expr, Item, Lit, Pat, ReturnType, Signature, Stmt};
 
@@ -60,6 +60,10 @@ fn is_conditional(attributes: &[Attribute]) -> bool {
 impl Finder<'_> {
     fn add(&mut self, range: Range<usize>, change: Change, mutated: String) {
         self.sites.push(Site { range, change, mutated, function: self.function.clone() });
+    }
+
+    fn code(&self, of: &impl Spanned) -> &str {
+        &self.text[of.span().byte_range()]
     }
 
     fn function(&mut self, signature: &Signature, block: &Block) {
@@ -126,7 +130,7 @@ impl Finder<'_> {
             | Expr::Assign(_)
             | Expr::Try(_)
             | Expr::Await(_) => Change::Dropped,
-            Expr::Binary(binary) if is_assignment(&binary.op) => Change::Dropped,
+            Expr::Binary(binary) if is_assignment(self.code(&binary.op)) => Change::Dropped,
             _ => return,
         };
         self.add(range, change, instead.to_owned());
@@ -169,37 +173,19 @@ fn has_let(condition: &Expr) -> bool {
     }
 }
 
-fn is_assignment(operator: &BinOp) -> bool {
-    matches!(
-        operator,
-        BinOp::AddAssign(_)
-            | BinOp::SubAssign(_)
-            | BinOp::MulAssign(_)
-            | BinOp::DivAssign(_)
-            | BinOp::RemAssign(_)
-            | BinOp::BitAndAssign(_)
-            | BinOp::BitOrAssign(_)
-            | BinOp::BitXorAssign(_)
-    )
+/// Operators that are easily written for each other.
+const NEIGHBOURS: [(&str, &str); 6] =
+    [("<", "<="), (">", ">="), ("==", "!="), ("&&", "||"), ("+", "-"), ("+=", "-=")];
+
+/// The operator, and the one that is easily written instead.
+fn neighbour(operator: &str) -> Option<(&'static str, &'static str)> {
+    let both = NEIGHBOURS.into_iter().flat_map(|(one, other)| [(one, other), (other, one)]);
+    both.into_iter().find(|(from, _)| *from == operator)
 }
 
-/// The operator that is easily written instead.
-fn neighbour(operator: &BinOp) -> Option<(&'static str, &'static str)> {
-    Some(match operator {
-        BinOp::Lt(_) => ("<", "<="),
-        BinOp::Le(_) => ("<=", "<"),
-        BinOp::Gt(_) => (">", ">="),
-        BinOp::Ge(_) => (">=", ">"),
-        BinOp::Eq(_) => ("==", "!="),
-        BinOp::Ne(_) => ("!=", "=="),
-        BinOp::And(_) => ("&&", "||"),
-        BinOp::Or(_) => ("||", "&&"),
-        BinOp::Add(_) => ("+", "-"),
-        BinOp::Sub(_) => ("-", "+"),
-        BinOp::AddAssign(_) => ("+=", "-="),
-        BinOp::SubAssign(_) => ("-=", "+="),
-        _ => return None,
-    })
+/// Whether it changes what is to its left.
+fn is_assignment(operator: &str) -> bool {
+    operator.ends_with('=') && !["==", "!=", "<=", ">="].contains(&operator)
 }
 
 impl<'ast> Visit<'ast> for Finder<'_> {
@@ -297,7 +283,8 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 
     fn visit_expr_binary(&mut self, one: &'ast syn::ExprBinary) {
         let range = one.span().byte_range();
-        let other = neighbour(&one.op).filter(|_| !has_let(&one.left) && !has_let(&one.right));
+        let other =
+            neighbour(self.code(&one.op)).filter(|_| !has_let(&one.left) && !has_let(&one.right));
         if let Some((from, to)) = other {
             let operator = one.op.span().byte_range();
             let before = &self.text[range.start..operator.start];

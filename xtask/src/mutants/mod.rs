@@ -33,7 +33,7 @@ use compile::Builder;
 use exam::{Exam, Fate};
 use tree::Tree;
 
-use crate::chaos::draw::{self, Random};
+use crate::chaos::draw;
 use crate::chaos::interrupt;
 use crate::process::{self, Failure, Result};
 use crate::setup::{self, Wanted};
@@ -141,10 +141,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// A number of them, as the seed says.
 fn drawn(mut all: Vec<u32>, count: usize, seed: u64) -> Vec<u32> {
-    let mut random = Random::new(seed, 0);
-    let count = count.min(all.len());
-    let drawn = (0..count).map(|_| all.swap_remove(random.below(all.len() as u64) as usize));
-    drawn.collect()
+    draw::random(seed, 0).shuffle(&mut all);
+    all.truncate(count);
+    all
 }
 
 fn shown(catalogue: &Catalogue, number: u32) -> String {

@@ -2,6 +2,7 @@
 
 use super::catalogue::{AREAS, Catalogue};
 use super::exam::Fate;
+use crate::table::aligned;
 
 /// A row of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -62,22 +63,16 @@ pub(crate) fn total(rows: &[Row]) -> Row {
 
 /// The rows in words, with their sums.
 pub(crate) fn table(rows: &[Row]) -> String {
-    let heading = "area      mutants  drawn  equal  caught  survived  of them not reached  caught";
+    let headings = "area|mutants|drawn|equal|caught|survived|of them not reached|caught";
     let line = |row: &Row| {
-        let Row { name, places, drawn, equal, caught, unreached } = row;
+        let Row { name, places, drawn, equal, caught, unreached } = *row;
+        let percent = (100 * caught).checked_div(row.tried());
+        let percent = percent.map_or_else(|| "-".to_owned(), |percent| format!("{percent} %"));
         let survived = row.tried() - caught;
-        let percent = match row.tried() {
-            0 => "-".to_owned(),
-            tried => format!("{} %", 100 * caught / tried),
-        };
-        format!(
-            "{name:<8}  {places:>7}  {drawn:>5}  {equal:>5}  {caught:>6}  {survived:>8}  \
-             {unreached:>19}  {percent:>6}\n"
-        )
+        let numbers = [places, drawn, equal, caught, survived, unreached].map(|n| n.to_string());
+        [name.to_owned()].into_iter().chain(numbers).chain([percent]).collect()
     };
-    let all = total(rows);
-    let lines: String = rows.iter().chain([&all]).map(line).collect();
-    format!("{heading}\n{lines}")
+    aligned(headings, rows.iter().chain([&total(rows)]).map(line).collect(), 1)
 }
 
 #[cfg(test)]

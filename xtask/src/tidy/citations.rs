@@ -1,23 +1,12 @@
 //! A file or folder that a comment or a Markdown text names must exist. Names go stale when files
 //! move.
 
-use crate::source::comments_of;
-
 /// What the name of a file ends with, where it is checked.
 const ENDINGS: [&str; 6] = [".rs", ".md", ".toml", ".pml", ".py", ".sbatch"];
 
-/// The names in the comments of Rust code that are the end of no path of the repository, each with
-/// the number of its line.
-pub(super) fn stale_in_comments(text: &str, paths: &[String]) -> Vec<(usize, String)> {
-    stale(&comments_of(text), paths)
-}
-
-/// The same for a text in Markdown. What is in a block of code belongs to its example.
-pub(super) fn stale_in_markdown(text: &str, paths: &[String]) -> Vec<(usize, String)> {
-    stale(text, paths)
-}
-
-fn stale(prose: &str, paths: &[String]) -> Vec<(usize, String)> {
+/// The names in prose that are the end of no path of the repository, each with the number of its
+/// line. What is in a block of code belongs to its example.
+pub(super) fn stale(prose: &str, paths: &[String]) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut is_example = false;
     for (index, line) in prose.lines().enumerate() {
@@ -79,25 +68,25 @@ mod tests {
     #[test]
     fn the_end_of_a_path_is_enough() {
         let text = "// See `queues.rs`, pool/queues.rs and [the guide](../docs/GUIDE.md).\n";
-        check(&stale_in_comments(text, &paths()), &[]);
-        check(&stale_in_comments("// `ues.rs`", &paths()), &[(1, "ues.rs")]);
-        check(&stale_in_comments("\n/* in\nsrc/pool.rs. */", &paths()), &[(3, "src/pool.rs")]);
-        check(&stale_in_markdown("See `docs/HELP.md`.", &paths()), &[(1, "docs/HELP.md")]);
+        check(&stale(text, &paths()), &[]);
+        check(&stale("// `ues.rs`", &paths()), &[(1, "ues.rs")]);
+        check(&stale("\n/* in\nsrc/pool.rs. */", &paths()), &[(3, "src/pool.rs")]);
+        check(&stale("See `docs/HELP.md`.", &paths()), &[(1, "docs/HELP.md")]);
     }
 
     #[test]
     fn a_folder_is_named_from_the_top() {
         let text = "See runtime/src/, `runtime/src/pool/`, or the user's src/ and target/debug/.";
-        check(&stale_in_markdown(text, &paths()), &[]);
-        check(&stale_in_markdown("`runtime/pool/`", &paths()), &[(1, "runtime/pool/")]);
+        check(&stale(text, &paths()), &[]);
+        check(&stale("`runtime/pool/`", &paths()), &[(1, "runtime/pool/")]);
     }
 
     #[test]
     fn strings_patterns_examples_and_addresses_are_no_citations() {
-        check(&stale_in_comments("let file = \"own.rs\"; // of all *.rs", &paths()), &[]);
+        check(&stale("// of all *.rs", &paths()), &[]);
         let example = "```sh\nultramarine topo --write own.toml\n```\nGone: own.toml";
-        check(&stale_in_markdown(example, &paths()), &[(4, "own.toml")]);
+        check(&stale(example, &paths()), &[(4, "own.toml")]);
         let elsewhere = "https://example.org/a.rs, /etc/a.toml, $HOME/a.toml";
-        check(&stale_in_markdown(elsewhere, &paths()), &[]);
+        check(&stale(elsewhere, &paths()), &[]);
     }
 }

@@ -2,45 +2,21 @@
 //!
 //! They keep each foreign dependency replaceable by editing one file, `unsafe` in the few files
 //! that are read with that in mind, files short and narrow, imports running one way (those of
-//! crates, and of modules where floors are documented), one style of modules, the files that prose
-//! names where it says they are, and the variables that it names in the table. The links of the
-//! Markdown files are checked by [`links`](crate::links).
+//! crates, and of modules where floors are documented), the files that prose names where it says
+//! they are, and the variables that it names in the table. The links of the Markdown files are
+//! checked by [`links`](crate::links).
 
 mod citations;
+mod crates;
 mod floors;
 mod lines;
-mod modules;
 mod variables;
 
 use crate::process::{self, Failure, Result};
-use crate::source::{self, Source, code_of};
+use crate::source::{self, Source, code_and_comments};
 
 /// Longest file, in lines. The aim is 400; past this a file surely holds a second concept.
 const FILE_LINES_MAX: usize = 450;
-
-/// The crates, each of which may depend on those before it and on no other. The last is for tests,
-/// whose dependencies do not count.
-const CRATES: [(&str, &str); 16] = [
-    ("subprocess", "ultramarine-subprocess"),
-    ("environment", "ultramarine-environment"),
-    ("guard", "ultramarine-guard"),
-    ("topology", "ultramarine-topology"),
-    ("journal", "ultramarine-journal"),
-    ("runtime", "ultramarine-runtime"),
-    ("group", "ultramarine-group"),
-    ("skeletons", "ultramarine-skeletons"),
-    ("uts", "ultramarine-uts"),
-    ("launch", "ultramarine"),
-    ("probe", "ultramarine-probe"),
-    ("cli", "ultramarine-cli"),
-    ("examples", "ultramarine-examples"),
-    ("proof", "ultramarine-proof"),
-    ("simulator", "ultramarine-simulator"),
-    ("testkit", "ultramarine-testkit"),
-];
-
-/// Outside of all rules about imports: it stands beside the house.
-const BESIDE: [&str; 1] = ["xtask"];
 
 /// Dependencies that only one file may name, so that editing it replaces them.
 const ONE_FILE_CRATES: [&str; 2] = ["bincode", "hwloc2"];
@@ -82,9 +58,8 @@ pub(crate) fn run() -> Result<()> {
         .map_err(|error| Failure(format!("cannot read the source tree: {error}")))?;
     let paths = source::paths(process::root())
         .map_err(|error| Failure(format!("cannot list the source tree: {error}")))?;
-    let modules = tree.iter().filter(|file| file.is_rust()).map(|file| file.path.as_str());
-    let mut breaches = modules::breaches(&modules.collect::<Vec<_>>());
-    breaches.extend(check(&tree, &paths));
+    let mut breaches = check(&tree, &paths);
+    breaches.extend(crates::breaches(&crates::metadata()?));
     breaches.extend(variables::breaches(&tree));
     breaches.extend(crate::links::check(process::root(), &tree));
     for breach in &breaches {
@@ -102,19 +77,17 @@ fn check(tree: &[Source], paths: &[String]) -> Vec<String> {
     let mut namers = ONE_FILE_CRATES.map(|name| (name, Vec::new()));
     for file in tree {
         if file.is_markdown() {
-            breaches.extend(stale(file, &citations::stale_in_markdown(&file.text, paths)));
+            breaches.extend(stale(file, &file.text, paths));
         } else if file.is_rust() {
-            let code = code_of(&file.text);
+            let (code, comments) = code_and_comments(&file.text);
             breaches.extend(check_file(file, &code));
             breaches.extend(floors::breaches(&file.path, &code));
-            breaches.extend(stale(file, &citations::stale_in_comments(&file.text, paths)));
+            breaches.extend(stale(file, &comments, paths));
             for (name, files) in &mut namers {
                 if names_crate(&code, name).is_some() {
                     files.push(file.path.as_str());
                 }
             }
-        } else {
-            breaches.extend(check_manifest(file));
         }
     }
     for (name, files) in namers.iter().filter(|(_, files)| files.len() > 1) {
@@ -123,11 +96,12 @@ fn check(tree: &[Source], paths: &[String]) -> Vec<String> {
     breaches
 }
 
-fn stale(file: &Source, names: &[(usize, String)]) -> Vec<String> {
+/// The files that the prose of this one names and that do not exist.
+fn stale(file: &Source, prose: &str, paths: &[String]) -> Vec<String> {
     let breach = |(line, name): &(usize, String)| {
         format!("{}:{line}: names `{name}`, and no path of the repository ends so", file.path)
     };
-    names.iter().map(breach).collect()
+    citations::stale(prose, paths).iter().map(breach).collect()
 }
 
 fn check_file(file: &Source, code: &str) -> Vec<String> {
@@ -169,50 +143,6 @@ fn check_file(file: &Source, code: &str) -> Vec<String> {
         breach(line, "`mpi::` outside of the transport and launch: use the transport's traits");
     }
     breaches
-}
-
-/// Dependencies between the crates of the house must run one way.
-fn check_manifest(file: &Source) -> Vec<String> {
-    let Some(folder) = file.path.strip_suffix("/Cargo.toml") else { return Vec::new() };
-    if BESIDE.contains(&folder) {
-        return Vec::new();
-    }
-    let Some(rank) = CRATES.iter().position(|(known, _)| *known == folder) else {
-        let hint = "say in CRATES in xtask/src/tidy/mod.rs what it may stand on";
-        return vec![format!("{}: a crate without a place in the house: {hint}", file.path)];
-    };
-    let above = &CRATES[rank..];
-    let mut breaches = Vec::new();
-    for (index, dependency) in dependencies(&file.text) {
-        if above.iter().any(|(_, name)| *name == dependency) {
-            let order = CRATES.map(|(folder, _)| folder).join(" ← ");
-            let line = index + 1;
-            let path = &file.path;
-            breaches.push(format!("{path}:{line}: depends on `{dependency}` against {order}"));
-        }
-    }
-    breaches
-}
-
-/// The names in every table of dependencies of a manifest, with the index of their line, but for
-/// those of its tests: these may run whole jobs.
-fn dependencies(manifest: &str) -> Vec<(usize, &str)> {
-    let mut found = Vec::new();
-    let mut inside = false;
-    for (index, line) in manifest.lines().enumerate() {
-        if let Some(header) = line.trim().strip_prefix('[') {
-            let header = header.trim_end_matches(']');
-            let (table, name) = header.rsplit_once("dependencies.").unwrap_or((header, ""));
-            let is_of_tests = header.contains("dev-");
-            inside = header.ends_with("dependencies") && !is_of_tests;
-            if !name.is_empty() && !is_of_tests && !table.contains("workspace") {
-                found.push((index, name));
-            }
-        } else if inside && let Some((name, _)) = line.split_once(['=', '.']) {
-            found.push((index, name.trim()));
-        }
-    }
-    found
 }
 
 fn is_among(path: &str, patterns: &[&str]) -> bool {
@@ -357,36 +287,6 @@ mod tests {
         );
         wrong("a.md", "See `b.rs`.", "a.md:1: names `b.rs`, and no path");
         fine("a.md", "See `a.md`.");
-    }
-
-    #[test]
-    fn imports_run_one_way() {
-        let on = |name: &str| {
-            format!("[dependencies]\nserde = \"1\"\n{name} = {{ workspace = true }}\n")
-        };
-        fine("launch/Cargo.toml", &on("ultramarine-runtime"));
-        fine("examples/Cargo.toml", &on("ultramarine"));
-        wrong("topology/Cargo.toml", &on("ultramarine-runtime"), "topology/Cargo.toml:3: depends");
-        wrong("runtime/Cargo.toml", &on("ultramarine"), "runtime/Cargo.toml:3: depends");
-        fine("xtask/Cargo.toml", &on("serde"));
-        fine("Cargo.toml", "[workspace.dependencies]\nultramarine = { path = \"launch\" }\n");
-    }
-
-    #[test]
-    fn every_way_to_write_a_dependency_is_seen() {
-        let start = "runtime/Cargo.toml:2: depends on `ultramarine-skeletons`";
-        let manifest = "[build-dependencies]\nultramarine-skeletons.workspace = true\n";
-        wrong("runtime/Cargo.toml", manifest, start);
-        fine("runtime/Cargo.toml", "[dev-dependencies]\nultramarine-skeletons = 1\n");
-        fine("runtime/Cargo.toml", "[dev-dependencies.ultramarine-skeletons]\nversion = 1\n");
-        wrong("runtime/Cargo.toml", "\n[dependencies.ultramarine-skeletons]\npath = 1\n", start);
-        let target = "[target.'cfg(unix)'.dependencies]\nultramarine-skeletons = \"1\"\n";
-        wrong("runtime/Cargo.toml", target, start);
-        fine("runtime/Cargo.toml", "[features]\nultramarine-skeletons = []\n");
-    }
-
-    #[test]
-    fn a_new_crate_needs_a_place() {
-        wrong("planner/Cargo.toml", "[package]", "planner/Cargo.toml: a crate without a place");
+        fine("a.rs", "let file = \"b.rs\";");
     }
 }

@@ -12,7 +12,8 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::sync::{Mutex, PoisonError};
+use std::mem::take;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result};
@@ -94,7 +95,7 @@ pub(crate) struct TransferRate {
 /// The output of the programs to compare with: gigabytes per second by bytes.
 type RatesBySize = BTreeMap<usize, f64>;
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let sizes = SIZES.map(|bytes| bytes.to_string());
     let mut mpi = bench.on(2, &bench.program("mpi_bulk", &sizes.join(" ")));
     let words: Vec<_> = std::iter::once(SCRIPT).chain(sizes.iter().map(String::as_str)).collect();
@@ -130,7 +131,7 @@ fn shown(bytes: usize) -> String {
 }
 
 impl LaneSetup {
-    fn run(&self, bench: &Bench) -> launch::Result<Vec<TransferRate>> {
+    fn run(&self, bench: &Bench) -> Result<Vec<TransferRate>> {
         let mut job = bench.child("--threads 1 bulk");
         if self.by_launcher {
             job = bench.on(2, &job);
@@ -159,17 +160,6 @@ impl LaneSetup {
     }
 }
 
-/// Transfers values of all sizes between the root and the other PE, in all ways.
-#[derive(clap::Args)]
-pub(crate) struct Job {
-    /// Only this size, in bytes.
-    #[arg(long)]
-    bytes: Option<usize>,
-    /// Only this way.
-    #[arg(long)]
-    transfer: Option<Transfer>,
-}
-
 #[derive(Serialize, Deserialize)]
 struct Structure {
     name: String,
@@ -184,11 +174,11 @@ struct PlainStructure {
 }
 
 /// The value that the next task on this PE returns.
-static NEXT: Mutex<Option<Value>> = Mutex::new(None);
+static NUMBERS: Mutex<Vec<f64>> = Mutex::new(Vec::new());
+static OCTETS: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
-enum Value {
-    Numbers(Vec<f64>),
-    Octets(Vec<u8>),
+fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn numbers(bytes: usize) -> Vec<f64> {
@@ -197,25 +187,14 @@ fn numbers(bytes: usize) -> Vec<f64> {
 
 /// Makes the value that the next task on this PE returns.
 fn make((transfer, bytes): (Transfer, usize)) {
-    let made = match transfer {
-        Transfer::Octets => Value::Octets(vec![7; bytes]),
-        _ => Value::Numbers(numbers(bytes)),
-    };
-    *NEXT.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+    match transfer {
+        Transfer::Octets => *locked(&OCTETS) = vec![7; bytes],
+        _ => *locked(&NUMBERS) = numbers(bytes),
+    }
 }
 
 fn made_numbers() -> Vec<f64> {
-    match NEXT.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        Some(Value::Numbers(numbers)) => numbers,
-        _ => Vec::new(),
-    }
-}
-
-fn made_octets() -> Vec<u8> {
-    match NEXT.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        Some(Value::Octets(octets)) => octets,
-        _ => Vec::new(),
-    }
+    take(&mut *locked(&NUMBERS))
 }
 
 /// The seconds that the transfer of one value takes.
@@ -232,7 +211,7 @@ async fn once(cx: &Context, transfer: Transfer, bytes: usize) -> Result<f64> {
             size_of_val(&*black_box(task.await?))
         }
         Transfer::Octets => {
-            let task = cx.spawn_at(THERE, async |_, ()| made_octets(), ());
+            let task = cx.spawn_at(THERE, async |_, ()| take(&mut *locked(&OCTETS)), ());
             black_box(task.await?).len()
         }
         Transfer::Inside => {
@@ -264,22 +243,19 @@ async fn once(cx: &Context, transfer: Transfer, bytes: usize) -> Result<f64> {
     }
 }
 
-impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Vec<TransferRate>> {
-        needs_pes(cx, 2)?;
-        let sizes = self.bytes.map_or(SIZES.to_vec(), |only| vec![only]);
-        let transfers = self.transfer.map_or(Transfer::value_variants().to_vec(), |one| vec![one]);
-        let mut rows = Vec::new();
-        for bytes in sizes {
-            for &transfer in &transfers {
-                once(cx, transfer, bytes).await?;
-                let (start, mut rates) = (Instant::now(), Sample::new());
-                while rates.len() < REPEATS_MIN || start.elapsed() < LASTING {
-                    rates.push(bytes as f64 / 1e9 / once(cx, transfer, bytes).await?);
-                }
-                rows.push(TransferRate { transfer, bytes, rate: rates.median() });
+/// Transfers values of all sizes between the root and the other PE, in all ways.
+pub(crate) async fn job(cx: &Context) -> Result<Vec<TransferRate>> {
+    needs_pes(cx, 2)?;
+    let mut rows = Vec::new();
+    for bytes in SIZES {
+        for &transfer in Transfer::value_variants() {
+            once(cx, transfer, bytes).await?;
+            let (start, mut rates) = (Instant::now(), Sample::new());
+            while rates.len() < REPEATS_MIN || start.elapsed() < LASTING {
+                rates.push(bytes as f64 / 1e9 / once(cx, transfer, bytes).await?);
             }
+            rows.push(TransferRate { transfer, bytes, rate: rates.median() });
         }
-        Ok(rows)
     }
+    Ok(rows)
 }

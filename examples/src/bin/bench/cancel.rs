@@ -1,7 +1,7 @@
 //! The time from cancelling a million waiting tasks on several PEs until none of them is left.
 
 use crate::child::on_each_pe;
-use crate::launch::{self, Bench};
+use crate::launch::Bench;
 use crate::{Goal, Report, Sample, Unit};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,13 +11,12 @@ use ultramarine::{Error, Future, Result};
 
 const ROUNDS: usize = 3;
 const PES: u32 = 4;
+/// On all PEs together.
+const TASKS: u64 = 1_000_000;
 
 /// Cancels waiting tasks.
 #[derive(clap::Args)]
 pub(crate) struct Job {
-    /// The number of tasks on all PEs together.
-    #[arg(long, default_value_t = 1_000_000)]
-    tasks: u64,
     /// The tasks are not placed, but wait at the root to be stolen.
     #[arg(long)]
     spawned: bool,
@@ -57,7 +56,7 @@ impl Job {
             }
             cx.spawn_at(Pe::new((n % pes) as u32), async |_, n| count(n), n)
         };
-        let tasks: Vec<Future<()>> = (0..self.tasks).map(spawn).collect();
+        let tasks: Vec<Future<()>> = (0..TASKS).map(spawn).collect();
         // All tasks arrive and wait.
         cx.sleep(Duration::from_secs(2)).await;
         let start = Instant::now();
@@ -78,7 +77,7 @@ impl Job {
     }
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     for (what, flag) in [("placed", ""), ("that wait at the root", "--spawned")] {
         let job = bench.child(&format!("--threads 1 cancel {flag}"));
         let found: Vec<Measurements> = bench.repeat(ROUNDS, bench.on(PES, &job))?;

@@ -21,18 +21,20 @@ pub(crate) struct Arguments {
     scenario: Scenario,
 }
 
-/// Declares the scenarios, each with its job.
+/// Declares the scenarios, each with its job: a function, or flags with one.
 macro_rules! scenarios {
-    ($($name:ident($job:path)),* $(,)?) => {
+    ($($plain:ident => $run:path),*; $($name:ident($job:path)),*) => {
         #[derive(Subcommand)]
         enum Scenario {
-            $($name($job)),*
+            $($plain,)*
+            $($name($job),)*
         }
 
         impl Scenario {
             async fn run(&self, cx: &Context) -> Result<()> {
                 match self {
-                    $(Scenario::$name(job) => print(&job.run(cx).await?)),*
+                    $(Scenario::$plain => print(&$run(cx).await?),)*
+                    $(Scenario::$name(job) => print(&job.run(cx).await?),)*
                 }
             }
         }
@@ -40,28 +42,29 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    Noop => noop::job,
+    Placed => noop::placed_job,
+    Bulk => bulk::job,
+    Reaction => reaction::job,
+    Idle => idle::job,
+    Memory => memory::job,
+    Succession => succession::job;
     Spawn(spawn::Job),
-    Noop(noop::Job),
     Steal(steal::Job),
-    Bulk(bulk::Job),
     Trips(trips::Job),
-    Reaction(reaction::Job),
     Cancel(cancel::Job),
-    Idle(idle::Job),
     Startup(startup::Job),
-    Memory(memory::Job),
     Supervision(supervision::Job),
     Detection(detection::Job),
-    Succession(succession::Job),
     Crowd(detection::CrowdJob),
     Divide(divide::Job),
-    Sleep(recovery::Job),
+    Sleep(recovery::Job)
 }
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
         let Arguments { options, scenario } = self;
-        let Scenario::Succession(_) = scenario else {
+        let Scenario::Succession = scenario else {
             return options.run(async move |cx| scenario.run(&cx).await);
         };
         let scenario = Arc::new(scenario);

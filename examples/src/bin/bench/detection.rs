@@ -43,7 +43,7 @@ enum DeathKind {
     Silent,
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     report.text(&format!("{PES} idle PEs on {} cores", cores()));
     let usual = Settings::for_threads(1).detector;
     let silence_millis = (usual.dead_after + usual.heartbeat).as_secs_f64() * 1e3;
@@ -70,12 +70,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> 
 
 /// Milliseconds from the death of a process until a survivor knew, for each survivor of each victim
 /// of jobs of this number of PEs, which end as [`DeathKind`] says.
-pub(crate) fn death_millis(
-    bench: &Bench,
-    pes: u32,
-    end: &str,
-    rounds: usize,
-) -> launch::Result<Sample> {
+pub(crate) fn death_millis(bench: &Bench, pes: u32, end: &str, rounds: usize) -> Result<Sample> {
     // One worker checks; the root needs another one to kill.
     let job = bench.child(&format!("--threads 2 detection --end {end}"));
     let found: Vec<Measurements> = bench.repeat_quietly(rounds, bench.on(pes, &job))?;

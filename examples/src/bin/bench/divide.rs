@@ -25,7 +25,7 @@ pub(crate) struct Measurements {
     supervised: Sample,
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     for threads in [1, 2] {
         let named = |what: &str| format!("1 PE x {threads}: {what}");
         let alone = bench.child(&format!("--pes 1 --threads {threads} divide"));
@@ -38,12 +38,12 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> 
         report.goal(&named("par_divide_and_conquer"), &found.par, Unit::NANOS, goal);
         report.figure(&named("supervised"), &found.supervised, Unit::NANOS);
     }
-    let on = |pes: u32| -> launch::Result<f64> {
+    let on = |pes: u32| -> Result<f64> {
         let job = bench.child("--threads 1 divide --only-par");
         Ok(run(bench, bench.on(pes, &job))?.par.median())
     };
     // Two independent jobs show how much the second core adds.
-    let two_jobs = || -> launch::Result<f64> {
+    let two_jobs = || -> Result<f64> {
         std::thread::scope(|scope| {
             let other = scope.spawn(|| on(1));
             let own = on(1)?;
@@ -65,7 +65,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> 
     Ok(())
 }
 
-fn run(bench: &Bench, mut job: Command) -> launch::Result<Measurements> {
+fn run(bench: &Bench, mut job: Command) -> Result<Measurements> {
     job.arg("--rounds").arg(bench.rounds(ROUNDS).to_string());
     launch::run(&mut job)?.json()
 }

@@ -1,15 +1,15 @@
 //! The CPU use of a job that has nothing to do.
 
 use crate::child::on_each_pe;
-use crate::launch::{self, Bench};
+use crate::launch::Bench;
 use crate::{Goal, Report, Sample, Unit, proc};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
+use ultramarine::Result;
 use ultramarine::prelude::*;
-use ultramarine::{Error, Result};
 
 const ROUNDS: usize = 3;
-const SECONDS: u64 = 3;
+const LASTING: Duration = Duration::from_secs(3);
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Measurements {
@@ -17,7 +17,7 @@ pub(crate) struct Measurements {
     percent: Vec<f64>,
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     for pes in [2, 4] {
         let job = bench.on(pes, &bench.child("--threads 1 idle"));
         let found: Vec<Measurements> = bench.repeat(ROUNDS, job)?;
@@ -29,28 +29,17 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> 
 }
 
 /// Waits for a timer.
-#[derive(clap::Args)]
-pub(crate) struct Job {
-    #[arg(long, default_value_t = SECONDS)]
-    seconds: u64,
-}
-
-impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
-        // Wait until the work of the start is done.
-        cx.sleep(Duration::from_millis(200)).await;
-        let (start, before) = (Instant::now(), cpu_times(cx).await?);
-        cx.sleep(Duration::from_secs(self.seconds)).await;
-        let (seconds, after) = (start.elapsed().as_secs_f64(), cpu_times(cx).await?);
-        let percent = before.iter().zip(&after).map(|(b, a)| 100.0 * (a - b) / seconds);
-        Ok(Measurements { percent: percent.collect() })
-    }
+pub(crate) async fn job(cx: &Context) -> Result<Measurements> {
+    // Wait until the work of the start is done.
+    cx.sleep(Duration::from_millis(200)).await;
+    let (start, before) = (Instant::now(), cpu_times(cx).await?);
+    cx.sleep(LASTING).await;
+    let (seconds, after) = (start.elapsed().as_secs_f64(), cpu_times(cx).await?);
+    let percent = before.iter().zip(&after).map(|(b, a)| 100.0 * (a - b) / seconds);
+    Ok(Measurements { percent: percent.collect() })
 }
 
 /// The CPU time of each PE so far, in seconds.
 async fn cpu_times(cx: &Context) -> Result<Vec<f64>> {
-    let own = async |_: Context, ()| {
-        proc::cpu_time().map(|time| time.as_secs_f64()).map_err(|error| error.to_string())
-    };
-    on_each_pe(cx, own).await?.into_iter().map(|time| time.map_err(Error::other)).collect()
+    on_each_pe(cx, async |_, ()| proc::cpu_time().as_secs_f64()).await
 }

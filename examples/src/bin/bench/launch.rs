@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use ultramarine::{Error, Result};
 use ultramarine_subprocess::{Ended, run_with_errors_shown};
 
 /// The variable that names the launcher of the MPI of this build, as for the tests.
@@ -14,23 +15,6 @@ const LAUNCHER: &str = "MPIEXEC_FOR_TESTS";
 
 /// The longest time for a program. After it, the program is ended.
 const TIME_LIMIT: Duration = Duration::from_mins(2);
-
-/// Why a program has no usable output.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum LaunchError {
-    #[error("cannot start {program}: {source}")]
-    Start { program: String, source: io::Error },
-    #[error("{program} had not ended after {limit:?}")]
-    TimeLimit { program: String, limit: Duration },
-    #[error("{program} failed ({status})")]
-    Failed { program: String, status: std::process::ExitStatus },
-    #[error("{program} printed no JSON as expected: {reason}")]
-    Output { program: String, reason: String },
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
-
-pub(crate) type Result<T, E = LaunchError> = std::result::Result<T, E>;
 
 /// The means of a benchmark.
 pub(crate) struct Bench {
@@ -153,8 +137,8 @@ impl Finished {
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T> {
         let mut lines = self.output.lines().rev();
         let line = lines.find(|line| line.starts_with('{') || line.starts_with("[{"));
-        let line = line.ok_or_else(|| self.bad("there is no such line".to_owned()))?;
-        serde_json::from_str(line).map_err(|error| self.bad(error.to_string()))
+        let line = line.ok_or_else(|| self.bad("there is no such line"))?;
+        serde_json::from_str(line).map_err(|error| self.bad(&error.to_string()))
     }
 
     /// What a program prints, with the result that is known, or that becomes known by it.
@@ -162,13 +146,13 @@ impl Finished {
         let printed = Printed { whole: self.seconds, ..self.json()? };
         let known = known.get_or_insert_with(|| printed.result.clone());
         if printed.result != *known {
-            return Err(self.bad(format!("{} came out instead of {known}", printed.result)));
+            return Err(self.bad(&format!("{} came out instead of {known}", printed.result)));
         }
         Ok(printed)
     }
 
-    fn bad(&self, reason: String) -> LaunchError {
-        LaunchError::Output { program: self.program.clone(), reason }
+    fn bad(&self, reason: &str) -> Error {
+        Error::other(format!("{} printed no JSON as expected: {reason}", self.program))
     }
 }
 
@@ -192,13 +176,12 @@ pub(crate) fn run_quietly(command: &mut Command) -> Result<Finished> {
 
 fn finished(command: &Command, ended: io::Result<Ended>) -> Result<Finished> {
     let program = shown(command);
+    let failed = |reason| Err(Error::other(format!("{program} {reason}")));
     match ended {
-        Err(source) => Err(LaunchError::Start { program, source }),
-        Ok(Ended { status: None, .. }) => {
-            Err(LaunchError::TimeLimit { program, limit: TIME_LIMIT })
-        }
+        Err(error) => Err(Error::other(format!("cannot start {program}: {error}"))),
+        Ok(Ended { status: None, .. }) => failed(format!("had not ended after {TIME_LIMIT:?}")),
         Ok(Ended { status: Some(status), .. }) if !status.success() => {
-            Err(LaunchError::Failed { program, status })
+            failed(format!("failed ({status})"))
         }
         Ok(Ended { out, took, .. }) => {
             Ok(Finished { program, output: out, seconds: took.as_secs_f64() })
@@ -245,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_program_that_fails_is_named() {
-        let failed = run(Command::new("sh").args(["-c", "exit 3"])).err();
-        assert!(matches!(failed, Some(LaunchError::Failed { .. })), "{failed:?}");
+        let failed = run(Command::new("sh").args(["-c", "exit 3"])).err().expect("it fails");
+        assert_eq!(failed.to_string(), "`sh -c exit 3` failed (exit status: 3)");
     }
 }

@@ -70,7 +70,7 @@ enum Mode {
 }
 
 /// Name, description, and what measures. It ends at the first program that fails.
-type Benchmark = (&'static str, &'static str, fn(&Bench, &mut Report) -> launch::Result<()>);
+type Benchmark = (&'static str, &'static str, fn(&Bench, &mut Report) -> Result<()>);
 
 #[rustfmt::skip]
 const BENCHMARKS: [Benchmark; 23] = [

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use ultramarine::Result;
 use ultramarine::prelude::*;
 
+/// Of a batch.
+const TASKS: u64 = 1_000_000;
+const BATCHES: usize = 10;
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 /// Growth below this counts as none: the allocator and the system round to it.
 const NOISE_MEBIBYTES: f64 = 1.0;
@@ -19,7 +22,7 @@ pub(crate) struct Measurements {
     after_batches: Vec<u64>,
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let mut job = bench.child("--pes 1 --threads 1 memory");
     let found: Measurements = launch::run(&mut job)?.json()?;
     let bytes = Sample::one(found.bytes_per_task);
@@ -35,33 +38,22 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> 
 }
 
 /// Batches of tasks that wait until their spawner awaits them.
-#[derive(clap::Args)]
-pub(crate) struct Job {
-    /// The number of tasks of a batch.
-    #[arg(long, default_value_t = 1_000_000)]
-    tasks: u64,
-    #[arg(long, default_value_t = 10)]
-    batches: usize,
-}
-
-impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
-        let mut bytes = 0;
-        let mut after_batches = vec![];
-        for batch in 0..self.batches {
-            let before = resident_bytes()?;
-            let spawn = |n| cx.spawn_fn(Distance::ONE, |n: u64| n + 1, n);
-            // The only thread is busy here, so none of the tasks runs.
-            let futures: Vec<_> = (0..self.tasks).map(spawn).collect();
-            if batch == 0 {
-                bytes = resident_bytes()?.saturating_sub(before);
-            }
-            for future in futures {
-                future.await?;
-            }
-            after_batches.push(resident_bytes()?);
+pub(crate) async fn job(cx: &Context) -> Result<Measurements> {
+    let mut bytes = 0;
+    let mut after_batches = vec![];
+    for batch in 0..BATCHES {
+        let before = resident_bytes()?;
+        let spawn = |n| cx.spawn_fn(Distance::ONE, |n: u64| n + 1, n);
+        // The only thread is busy here, so none of the tasks runs.
+        let futures: Vec<_> = (0..TASKS).map(spawn).collect();
+        if batch == 0 {
+            bytes = resident_bytes()?.saturating_sub(before);
         }
-        let bytes_per_task = bytes as f64 / self.tasks as f64 - size_of::<u64>() as f64;
-        Ok(Measurements { bytes_per_task, after_batches })
+        for future in futures {
+            future.await?;
+        }
+        after_batches.push(resident_bytes()?);
     }
+    let bytes_per_task = bytes as f64 / TASKS as f64 - size_of::<u64>() as f64;
+    Ok(Measurements { bytes_per_task, after_batches })
 }

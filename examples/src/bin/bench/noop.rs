@@ -11,6 +11,7 @@ use ultramarine::{Histogram, Result};
 
 const ROUNDS: usize = 5;
 const THERE: Pe = Pe::new(1);
+const TASKS: u64 = 1_000_000;
 const TRIPS: u64 = 100_000;
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/reference/mpi4py_futures.py");
 
@@ -29,9 +30,9 @@ pub(crate) struct Placed {
     round_trip: Histogram,
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let mut ours = bench.on(2, &bench.child("--threads 1 noop"));
-    let mut placing = bench.on(2, &bench.child("--threads 1 noop --placed"));
+    let mut placing = bench.on(2, &bench.child("--threads 1 placed"));
     let mut python = bench.script(&["-m", "mpi4py.futures", SCRIPT], 2);
     let (mut own, mut placed, mut theirs) = (vec![], vec![], Sample::new());
     for _ in 0..bench.rounds(ROUNDS) {
@@ -61,40 +62,23 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> 
 }
 
 /// Runs a million empty tasks, after a tenth of that to warm up.
-#[derive(clap::Args)]
-pub(crate) struct Job {
-    #[arg(long, default_value_t = 1_000_000)]
-    tasks: u64,
-    /// Place the tasks on the second PE.
-    #[arg(long)]
-    placed: bool,
+pub(crate) async fn job(cx: &Context) -> Result<Measurements> {
+    submit_and_gather(cx, TASKS / 10, false).await?;
+    let before = stolen(cx).await?;
+    let start = Instant::now();
+    submit_and_gather(cx, TASKS, false).await?;
+    let tasks_per_second = TASKS as f64 / start.elapsed().as_secs_f64();
+    let stolen = (stolen(cx).await? - before) * 1_000_000 / TASKS;
+    Ok(Measurements { tasks_per_second, stolen })
 }
 
-/// The output of a job.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(crate) enum JobOutput {
-    Shared(Measurements),
-    Placed(Placed),
-}
-
-impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<JobOutput> {
-        let Job { tasks, placed } = *self;
-        submit_and_gather(cx, tasks / 10, placed).await?;
-        let before = stolen(cx).await?;
-        let start = Instant::now();
-        submit_and_gather(cx, tasks, placed).await?;
-        let tasks_per_second = tasks as f64 / start.elapsed().as_secs_f64();
-        if placed {
-            return Ok(JobOutput::Placed(Placed {
-                tasks_per_second,
-                round_trip: trips(cx).await?,
-            }));
-        }
-        let stolen = (stolen(cx).await? - before) * 1_000_000 / tasks;
-        Ok(JobOutput::Shared(Measurements { tasks_per_second, stolen }))
-    }
+/// Places them on the second PE.
+pub(crate) async fn placed_job(cx: &Context) -> Result<Placed> {
+    submit_and_gather(cx, TASKS / 10, true).await?;
+    let start = Instant::now();
+    submit_and_gather(cx, TASKS, true).await?;
+    let tasks_per_second = TASKS as f64 / start.elapsed().as_secs_f64();
+    Ok(Placed { tasks_per_second, round_trip: trips(cx).await? })
 }
 
 async fn submit_and_gather(cx: &Context, tasks: u64, placed: bool) -> Result<()> {

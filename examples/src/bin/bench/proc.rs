@@ -1,5 +1,6 @@
 //! Figures of the system (`/proc`) about this process and the machine.
 
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
 use std::fs;
 use std::io;
@@ -55,17 +56,11 @@ impl Peaks {
     }
 }
 
-/// The CPU time of all living threads of this process, to the nanosecond (`/proc/self/stat` counts
-/// in hundredths of a second).
-pub(crate) fn cpu_time() -> io::Result<Duration> {
-    let mut total = Duration::ZERO;
-    for thread in fs::read_dir("/proc/self/task")? {
-        // A thread that has just ended cannot be read.
-        let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
-        let nanos = text.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
-        total += Duration::from_nanos(nanos.ok_or_else(|| unreadable("schedstat"))?);
-    }
-    Ok(total)
+/// The CPU time of this process, to the nanosecond (`/proc/self/stat` counts in hundredths of a
+/// second).
+pub(crate) fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Processor time since the start of the machine, in the system's unit.

@@ -5,9 +5,9 @@ use crate::launch::{self, Bench, Printed};
 use crate::proc::Peaks;
 use crate::{Goal, Report, Sample, Unit};
 use serde_json::Value;
-use std::io;
 use std::process::Command;
 use std::time::Duration;
+use ultramarine::{Error, Result};
 
 const ROUNDS: usize = 5;
 /// The number of PEs of launched programs.
@@ -20,7 +20,7 @@ const CHOLESKY: &str = "--size 4096 --json";
 /// The interval at which the memory of processes is read.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     measure_sweep(bench, report)?;
     measure_stencil(bench, report)?;
     let knapsack = "--items 100 --seed 27";
@@ -30,7 +30,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> 
     measure_cholesky(bench, report)
 }
 
-fn measure_sweep(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+fn measure_sweep(bench: &Bench, report: &mut Report) -> Result<()> {
     let run = |name: &str, table: u32, flags: &str, known: &mut Option<Value>| {
         let flags = format!("--points 500 --table-mb {table} {flags}");
         watched(bench, &bench.program(name, &flags), known)
@@ -59,11 +59,7 @@ fn measure_sweep(bench: &Bench, report: &mut Report) -> launch::Result<()> {
 }
 
 /// Runs a program under its launcher; returns its output and the sum of its processes' peak memory.
-fn watched(
-    bench: &Bench,
-    program: &Command,
-    known: &mut Option<Value>,
-) -> launch::Result<(Printed, u64)> {
+fn watched(bench: &Bench, program: &Command, known: &mut Option<Value>) -> Result<(Printed, u64)> {
     let mut peaks = Peaks::of(program.get_program().as_ref())?;
     let mut launched = bench.on(PES, program);
     let finished = std::thread::scope(|scope| {
@@ -72,13 +68,13 @@ fn watched(
             peaks.look()?;
             std::thread::sleep(LOOK_EVERY);
         }
-        Ok::<_, io::Error>(job.join().expect("it reports failures"))
+        Ok::<_, Error>(job.join().expect("it reports failures"))
     });
     Ok((finished??.printed(known)?, peaks.sum()))
 }
 
 /// Measures two PEs that exchange rows of 4 KiB at each step.
-fn measure_stencil(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+fn measure_stencil(bench: &Bench, report: &mut Report) -> Result<()> {
     let ours = bench.program("stencil", &format!("{STENCIL} --threads 1 --json"));
     let contenders = [
         ("MPI by hand", bench.on(PES, &bench.program("stencil_mpi", STENCIL))),
@@ -90,7 +86,7 @@ fn measure_stencil(bench: &Bench, report: &mut Report) -> launch::Result<()> {
 }
 
 /// Measures a graph of tiles on two PEs, against one and against rayon on two cores.
-fn measure_cholesky(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+fn measure_cholesky(bench: &Bench, report: &mut Report) -> Result<()> {
     let graph = bench.program("cholesky", &format!("{CHOLESKY} --threads 1 --drop-used"));
     let rayon = format!("{CHOLESKY} --threads 2 --skeleton rayon");
     let contenders = [
@@ -112,7 +108,7 @@ fn against_rayon(
     report: &mut Report,
     (program, flags): (&str, &str),
     skeleton: &str,
-) -> launch::Result<()> {
+) -> Result<()> {
     let flags = format!("{flags} --threads 2 --json --skeleton");
     let with = |name| (name, bench.program(program, &format!("{flags} {name}")));
     let contenders = ["sequential", "rayon", skeleton].map(with);

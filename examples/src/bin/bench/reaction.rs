@@ -2,7 +2,7 @@
 //! long tasks.
 
 use crate::child::needs_pes;
-use crate::launch::{self, Bench};
+use crate::launch::Bench;
 use crate::sample::seconds_at;
 use crate::{Goal, Report, Sample, Unit};
 use rustix::process::{Signal, getpid, kill_process};
@@ -14,15 +14,9 @@ use ultramarine::{Error, Histogram, Result, shutdown_requested};
 
 const ROUNDS: usize = 3;
 const NEAR: Pe = Pe::new(1);
+/// The number of events of each kind.
+const EVENTS: u32 = 300;
 const PAUSE: Duration = Duration::from_millis(5);
-
-/// Reacts to events.
-#[derive(clap::Args)]
-pub(crate) struct Job {
-    /// The number of events of each kind.
-    #[arg(long, default_value_t = 300)]
-    events: u32,
-}
 
 /// The delays.
 #[derive(Serialize, Deserialize)]
@@ -40,38 +34,37 @@ fn compute(_: usize) {
     }
 }
 
-impl Job {
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
-        needs_pes(cx, 2)?;
-        let busy = fork_on_workers(cx);
-        cx.sleep(PAUSE * 4).await;
-        let (mut timers, mut results) = (Histogram::default(), Histogram::default());
-        for _ in 0..self.events {
-            let start = Instant::now();
+/// Reacts to events.
+pub(crate) async fn job(cx: &Context) -> Result<Measurements> {
+    needs_pes(cx, 2)?;
+    let busy = fork_on_workers(cx);
+    cx.sleep(PAUSE * 4).await;
+    let (mut timers, mut results) = (Histogram::default(), Histogram::default());
+    for _ in 0..EVENTS {
+        let start = Instant::now();
+        cx.sleep(PAUSE).await;
+        timers.record(start.elapsed().saturating_sub(PAUSE));
+        let end = async |cx: Context, ()| {
             cx.sleep(PAUSE).await;
-            timers.record(start.elapsed().saturating_sub(PAUSE));
-            let end = async |cx: Context, ()| {
-                cx.sleep(PAUSE).await;
-                SystemTime::now()
-            };
-            let ended = cx.spawn_at(NEAR, end, ()).await?;
-            results.record(ended.elapsed().unwrap_or_default());
-        }
-        let sent = std::thread::spawn(|| {
-            std::thread::sleep(PAUSE * 4);
-            let sent = Instant::now();
-            kill_process(getpid(), Signal::TERM).map(|()| sent)
-        });
-        shutdown_requested().await;
-        let heard = Instant::now();
-        IS_OVER.store(true, Ordering::Relaxed);
-        let sent = sent.join().map_err(|_| Error::other("the sender panicked"))??;
-        for task in busy {
-            task.await?;
-        }
-        let signal_millis = (heard - sent).as_secs_f64() * 1e3;
-        Ok(Measurements { timers, results, signal_millis })
+            SystemTime::now()
+        };
+        let ended = cx.spawn_at(NEAR, end, ()).await?;
+        results.record(ended.elapsed().unwrap_or_default());
     }
+    let sent = std::thread::spawn(|| {
+        std::thread::sleep(PAUSE * 4);
+        let sent = Instant::now();
+        kill_process(getpid(), Signal::TERM).map(|()| sent)
+    });
+    shutdown_requested().await;
+    let heard = Instant::now();
+    IS_OVER.store(true, Ordering::Relaxed);
+    let sent = sent.join().map_err(|_| Error::other("the sender panicked"))??;
+    for task in busy {
+        task.await?;
+    }
+    let signal_millis = (heard - sent).as_secs_f64() * 1e3;
+    Ok(Measurements { timers, results, signal_millis })
 }
 
 /// Keeps each worker of this PE busy.
@@ -79,7 +72,7 @@ fn fork_on_workers(cx: &Context) -> Vec<ultramarine::Future<()>> {
     (0..cx.threads()).map(|n| cx.spawn_fn(Distance::ZERO, compute, n)).collect()
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let job = bench.on(2, &bench.child("--threads 2 reaction"));
     let found: Vec<Measurements> = bench.repeat(ROUNDS, job)?;
     for (what, millis) in [

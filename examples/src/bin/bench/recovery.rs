@@ -75,7 +75,7 @@ const ASLEEP: Experiment = Experiment {
     ..ONE_OF_TEN
 };
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     for experiment in [ONE_OF_TEN, FIVE_OF_TWENTY, ASLEEP] {
         report.text(&format!("{}:", experiment.title));
         if let Some(cores) = experiment.shared_cores() {
@@ -111,7 +111,7 @@ impl Experiment {
         Some(cores()).filter(|cores| self.pes as usize > *cores && !sleeps)
     }
 
-    fn run(&self, bench: &Bench, report: &mut Report) -> launch::Result<()> {
+    fn run(&self, bench: &Bench, report: &mut Report) -> Result<()> {
         let title = match self.shared_cores() {
             Some(cores) => format!("{} ({cores} cores)", self.title),
             None => self.title.to_owned(),
@@ -163,7 +163,7 @@ impl Experiment {
         Series { levels, ..series(spreading, deaths) }
     }
 
-    fn jobs(&self, spreading: &Spreading, bench: &Bench) -> launch::Result<Jobs> {
+    fn jobs(&self, spreading: &Spreading, bench: &Bench) -> Result<Jobs> {
         let (mut free, mut fewer) = (vec![], vec![]);
         let mut deaths: Vec<_> = self.moments.iter().map(|moment| (*moment, vec![])).collect();
         for _ in 0..bench.rounds(ROUNDS) {
@@ -184,7 +184,7 @@ impl Experiment {
         bench: &Bench,
         pes: u32,
         death: Option<f64>,
-    ) -> launch::Result<Printed> {
+    ) -> Result<Printed> {
         let kill_at = |at| vec![format!("{at:.3}"); self.deaths as usize].join(",");
         let flags = death.map_or(String::new(), |at| format!("--kill-at {}", kill_at(at)));
         let flags = format!("--threads 1 {flags}");

@@ -5,6 +5,7 @@
 use crate::launch::{self, Bench, Printed};
 use crate::{Goal, Report, Sample, Unit};
 use serde_json::Value;
+use ultramarine::Result;
 
 const ROUNDS: usize = 10;
 const PES: u32 = 10;
@@ -12,7 +13,7 @@ const RESULT: u64 = 365_596;
 /// The number of boards that are divided or counted: the tasks of the paper.
 const TASKS: f64 = 65_234.0;
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     for (name, skeleton, percent) in
         [("lazy", "par-divide-and-conquer", 1.0), ("eager", "push-divide-and-conquer", 10.0)]
     {
@@ -33,7 +34,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> 
 }
 
 /// Runs jobs in which any PE but the root may die within the usual time of the job.
-fn under_chaos(bench: &Bench, skeleton: &str) -> launch::Result<Vec<Printed>> {
+fn under_chaos(bench: &Bench, skeleton: &str) -> Result<Vec<Printed>> {
     let run = |more: &str| {
         let flags = format!("--board 14 --threshold 5 --skeleton {skeleton} {more}");
         let queens = bench.program("queens", &format!("{flags} --supervised --json --threads 1"));

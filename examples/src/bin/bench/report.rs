@@ -5,6 +5,7 @@ use crate::sample::{Sample, Unit};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::process::Command;
+use ultramarine::Result;
 
 /// The figures of the benchmarks. Each is printed as soon as it is known. Figures with goals are
 /// printed again at the end, as a table.
@@ -73,7 +74,7 @@ impl Report {
         work: &str,
         contenders: [(&str, Command); N],
         known: impl Into<Option<Value>>,
-    ) -> launch::Result<[Sample; N]> {
+    ) -> Result<[Sample; N]> {
         let names = contenders.each_ref().map(|(name, _)| format!("{work}: {name}"));
         let programs = contenders.map(|(_, program)| program);
         let found = bench.in_turn(rounds, programs, known)?;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::iter::successors;
 use std::process::Command;
+use ultramarine::Result;
 
 const ROUNDS: usize = 3;
 const SKELETONS: [&str; 4] = ["par-map", "push-map", "par-map-2level", "par-map-2level-relaxed"];
@@ -18,7 +19,7 @@ const COMPUTATIONS: [(&str, &str, i64); 2] = [
     ("liouville", "--upto 100000000 --tasks 300", -3884),
 ];
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let pes: Vec<u32> =
         successors(Some(1), |n| Some(n * 2)).take_while(|n| *n as usize <= cores()).collect();
     for (program, flags, result) in COMPUTATIONS {
@@ -41,7 +42,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> 
     Ok(())
 }
 
-fn seconds(mut program: Command, result: i64) -> launch::Result<f64> {
+fn seconds(mut program: Command, result: i64) -> Result<f64> {
     Ok(launch::run(&mut program)?.printed(&mut Some(Value::from(result)))?.seconds)
 }
 

@@ -12,6 +12,8 @@ use ultramarine::prelude::*;
 use ultramarine::{Error, Future, Result};
 
 const ROUNDS: usize = 7;
+/// Of a batch.
+const TASKS: u64 = 1_000_000;
 
 /// Nanoseconds per task, by round.
 #[derive(Default, Serialize, Deserialize)]
@@ -24,7 +26,7 @@ pub(crate) struct Measurements {
     rayon_scope: Sample,
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     for (threads, job) in [(1, "1 thread"), (2, "2 threads")] {
         let rounds = bench.rounds(ROUNDS);
         let flags = format!("--pes 1 --threads {threads} spawn --rounds {rounds}");
@@ -53,9 +55,6 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> 
 /// Runs batches of tasks, ours and rayon's in turn.
 #[derive(clap::Args)]
 pub(crate) struct Job {
-    /// The number of tasks of a batch.
-    #[arg(long, default_value_t = 1_000_000)]
-    tasks: u64,
     #[arg(long)]
     rounds: usize,
 }
@@ -67,12 +66,12 @@ impl Job {
         // The first round warms up.
         for round in 0..=self.rounds {
             let nanos = [
-                (&mut found.plain_zero, self.plain(cx, Distance::ZERO).await?),
-                (&mut found.rayon_spawn, self.rayon_spawn(&rayon)),
-                (&mut found.async_zero, self.future(cx, Distance::ZERO).await?),
-                (&mut found.rayon_scope, self.rayon_scope(&rayon)),
-                (&mut found.plain_one, self.plain(cx, Distance::ONE).await?),
-                (&mut found.async_one, self.future(cx, Distance::ONE).await?),
+                (&mut found.plain_zero, plain(cx, Distance::ZERO).await?),
+                (&mut found.rayon_spawn, rayon_spawn(&rayon)),
+                (&mut found.async_zero, future(cx, Distance::ZERO).await?),
+                (&mut found.rayon_scope, rayon_scope(&rayon)),
+                (&mut found.plain_one, plain(cx, Distance::ONE).await?),
+                (&mut found.async_one, future(cx, Distance::ONE).await?),
             ];
             if round > 0 {
                 nanos.into_iter().for_each(|(found, nanos)| found.push(nanos));
@@ -80,70 +79,70 @@ impl Job {
         }
         Ok(found)
     }
+}
 
-    async fn plain(&self, cx: &Context, radius: Distance) -> Result<f64> {
-        self.awaited(|n| cx.spawn_fn(radius, |n: u64| n + 1, n)).await
+async fn plain(cx: &Context, radius: Distance) -> Result<f64> {
+    awaited(|n| cx.spawn_fn(radius, |n: u64| n + 1, n)).await
+}
+
+async fn future(cx: &Context, radius: Distance) -> Result<f64> {
+    awaited(|n| cx.spawn(radius, async |_: Context, n: u64| n + 1, n)).await
+}
+
+/// Spawns all tasks, and then awaits them; returns the nanoseconds for each.
+async fn awaited(spawn: impl Fn(u64) -> Future<u64>) -> Result<f64> {
+    let start = Instant::now();
+    let futures: Vec<_> = (0..TASKS).map(spawn).collect();
+    let mut sum = 0;
+    for future in futures {
+        sum += future.await?;
     }
-
-    async fn future(&self, cx: &Context, radius: Distance) -> Result<f64> {
-        self.awaited(|n| cx.spawn(radius, async |_: Context, n: u64| n + 1, n)).await
+    let nanos = nanos_per_task(start);
+    if sum != TASKS * (TASKS + 1) / 2 {
+        return Err(Error::other(format!("{sum} came out")));
     }
+    Ok(nanos)
+}
 
-    /// Spawns all tasks, and then awaits them; returns the nanoseconds for each.
-    async fn awaited(&self, spawn: impl Fn(u64) -> Future<u64>) -> Result<f64> {
-        let start = Instant::now();
-        let futures: Vec<_> = (0..self.tasks).map(spawn).collect();
-        let mut sum = 0;
-        for future in futures {
-            sum += future.await?;
-        }
-        let nanos = self.nanos_per_task(start);
-        if sum != self.tasks * (self.tasks + 1) / 2 {
-            return Err(Error::other(format!("{sum} came out")));
-        }
-        Ok(nanos)
-    }
-
-    /// The nearest that rayon offers: each task fills a slot, and the spawner, itself one of the
-    /// threads, runs tasks until its slot is filled.
-    fn rayon_spawn(&self, rayon: &ThreadPool) -> f64 {
-        let start = Instant::now();
-        let sum = rayon.install(|| {
-            let spawn = |n| {
-                let slot = Arc::new(OnceLock::new());
-                let filled = slot.clone();
-                rayon::spawn(move || {
-                    // Each slot is filled once.
-                    let _ = filled.set(n + 1);
-                });
-                slot
+/// The nearest that rayon offers: each task fills a slot, and the spawner, itself one of the
+/// threads, runs tasks until its slot is filled.
+fn rayon_spawn(rayon: &ThreadPool) -> f64 {
+    let start = Instant::now();
+    let sum = rayon.install(|| {
+        let spawn = |n| {
+            let slot = Arc::new(OnceLock::new());
+            let filled = slot.clone();
+            rayon::spawn(move || {
+                // Each slot is filled once.
+                let _ = filled.set(n + 1);
+            });
+            slot
+        };
+        let slots: Vec<_> = (0..TASKS).map(spawn).collect();
+        let wait = |slot: Arc<OnceLock<u64>>| loop {
+            match slot.get() {
+                Some(value) => break *value,
+                None => rayon::yield_now(),
             };
-            let slots: Vec<_> = (0..self.tasks).map(spawn).collect();
-            let wait = |slot: Arc<OnceLock<u64>>| loop {
-                match slot.get() {
-                    Some(value) => break *value,
-                    None => rayon::yield_now(),
-                };
-            };
-            slots.into_iter().map(wait).sum::<u64>()
-        });
-        black_box(sum);
-        self.nanos_per_task(start)
-    }
+        };
+        slots.into_iter().map(wait).sum::<u64>()
+    });
+    black_box(sum);
+    nanos_per_task(start)
+}
 
-    fn rayon_scope(&self, rayon: &ThreadPool) -> f64 {
-        let start = Instant::now();
-        rayon.scope(|scope| {
-            for n in 0..self.tasks {
-                scope.spawn(move |_| {
-                    black_box(n + 1);
-                });
-            }
-        });
-        self.nanos_per_task(start)
-    }
+fn rayon_scope(rayon: &ThreadPool) -> f64 {
+    let start = Instant::now();
+    rayon.scope(|scope| {
+        for n in 0..TASKS {
+            scope.spawn(move |_| {
+                black_box(n + 1);
+            });
+        }
+    });
+    nanos_per_task(start)
+}
 
-    fn nanos_per_task(&self, start: Instant) -> f64 {
-        start.elapsed().as_nanos() as f64 / self.tasks as f64
-    }
+fn nanos_per_task(start: Instant) -> f64 {
+    start.elapsed().as_nanos() as f64 / TASKS as f64
 }

@@ -31,7 +31,7 @@ struct Jobs {
     empty: Sample,
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let jobs = take_turns(bench, PES, ROUNDS)?;
     report.figure("empty MPI program, whole", &jobs.empty, Unit::SECONDS);
     report.figure("ours, until all PEs have run a task", &jobs.first_task, Unit::SECONDS);
@@ -50,7 +50,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> 
 }
 
 /// Runs our job and the empty program in turn.
-fn take_turns(bench: &Bench, pes: u32, rounds: usize) -> launch::Result<Jobs> {
+fn take_turns(bench: &Bench, pes: u32, rounds: usize) -> Result<Jobs> {
     let mut jobs = Jobs::default();
     let mut empty = bench.on(pes, &bench.program("mpi_empty", ""));
     // The first round warms up: it reads the programs from the disk.

@@ -48,7 +48,7 @@ struct Ping {
     half_round_trip_micros: f64,
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let mut ping_pong = bench.on(2, &bench.program("mpi_ping_pong", ""));
     for micros in TASK_MICROS {
         let (mut found, mut pings) = (vec![], Sample::new());
@@ -83,7 +83,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> 
 }
 
 /// Measures how much longer a thief waits while large values take the same path.
-pub(crate) fn measure_beside_bulk(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure_beside_bulk(bench: &Bench, report: &mut Report) -> Result<()> {
     let [mut alone, mut beside] = [const { Sample::new() }; 2];
     for _ in 0..bench.rounds(ROUNDS) {
         for (flag, found) in [("", &mut alone), ("--beside-bulk", &mut beside)] {
@@ -97,7 +97,7 @@ pub(crate) fn measure_beside_bulk(bench: &Bench, report: &mut Report) -> launch:
     Ok(())
 }
 
-fn run(bench: &Bench, micros: u64, flag: &str) -> launch::Result<Measurements> {
+fn run(bench: &Bench, micros: u64, flag: &str) -> Result<Measurements> {
     let flags = format!("--threads 1 --set schedule_tasks_max=1 steal --micros {micros} {flag}");
     launch::run(&mut bench.on(2, &bench.child(&flags)))?.json()
 }

@@ -5,7 +5,7 @@
 //! All PEs are on one host, so their clocks agree.
 
 use crate::child::now;
-use crate::launch::{self, Bench};
+use crate::launch::Bench;
 use crate::{Goal, Report, Sample, Unit, cores};
 use rustix::process::{Signal, getpid, kill_process};
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub(crate) struct Measurements {
     began: f64,
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     report.text(&format!("{PES} idle PEs on {} cores", cores()));
     let job = bench.on(PES, &bench.child("--threads 1 succession"));
     let jobs: Vec<Measurements> = bench.repeat_quietly(ROUNDS, job)?;
@@ -44,10 +44,6 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> 
     Ok(())
 }
 
-/// A job whose root dies once.
-#[derive(clap::Args)]
-pub(crate) struct Job {}
-
 /// What a PE that is not the root has found out.
 static FOUND: OnceLock<Found> = OnceLock::new();
 
@@ -59,34 +55,32 @@ struct Found {
     knew: Duration,
 }
 
-impl Job {
-    #[allow(clippy::unused_self, reason = "as the others")]
-    pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
-        let began = now();
-        if cx.attempt() == 1 {
-            return Self::die(cx).await;
-        }
-        let survivors = (1..cx.pes()).map(Pe::new);
-        let answers: Vec<_> = survivors.map(|pe| cx.spawn_at(pe, tell, ())).collect();
-        let (mut known, mut died) = (Sample::new(), began);
-        for answer in answers {
-            let found = answer.await?;
-            let found = found.ok_or_else(|| Error::other("a survivor has heard of no new root"))?;
-            known.push(millis(found.died, found.knew));
-            died = found.died;
-        }
-        Ok(Measurements { known, began: millis(died, began) })
+/// A job whose root dies once.
+pub(crate) async fn job(cx: &Context) -> Result<Measurements> {
+    let began = now();
+    if cx.attempt() == 1 {
+        return die(cx).await;
     }
+    let survivors = (1..cx.pes()).map(Pe::new);
+    let answers: Vec<_> = survivors.map(|pe| cx.spawn_at(pe, tell, ())).collect();
+    let (mut known, mut died) = (Sample::new(), began);
+    for answer in answers {
+        let found = answer.await?;
+        let found = found.ok_or_else(|| Error::other("a survivor has heard of no new root"))?;
+        known.push(millis(found.died, found.knew));
+        died = found.died;
+    }
+    Ok(Measurements { known, began: millis(died, began) })
+}
 
-    async fn die(cx: &Context) -> Result<Measurements> {
-        let at = now() + CALM;
-        for n in 1..cx.pes() {
-            cx.spawn_at(Pe::new(n), watch, at).await?;
-        }
-        std::thread::sleep(at.saturating_sub(now()));
-        kill_process(getpid(), Signal::KILL).map_err(|error| Error::Io(error.into()))?;
-        Err(Error::other("this process was killed, and goes on"))
+async fn die(cx: &Context) -> Result<Measurements> {
+    let at = now() + CALM;
+    for n in 1..cx.pes() {
+        cx.spawn_at(Pe::new(n), watch, at).await?;
     }
+    std::thread::sleep(at.saturating_sub(now()));
+    kill_process(getpid(), Signal::KILL).map_err(|error| Error::Io(error.into()))?;
+    Err(Error::other("this process was killed, and goes on"))
 }
 
 /// Begins to look out for a new root. The first dies at this moment.

@@ -1,9 +1,10 @@
 //! The sum of totients on two cores, by two PEs of one thread and by one PE of two; against a
 //! sequential program, rayon, and a plain MPI program that deals the tasks out in turn.
 
-use crate::launch::{self, Bench};
+use crate::launch::Bench;
 use crate::{Goal, Report, Sample, Unit};
 use serde_json::Value;
+use ultramarine::Result;
 
 const ROUNDS: usize = 5;
 /// Of all programs that are compared.
@@ -11,7 +12,7 @@ const CORES: f64 = 2.0;
 const RESULT: u64 = 121_590_396;
 const WORK: &str = "--upto 20000 --tasks 400";
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let ours = |flags: &str| bench.program("sum_euler", &format!("{WORK} --json {flags}"));
     let names = [
         "sequential",

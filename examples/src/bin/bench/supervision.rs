@@ -7,12 +7,13 @@ use crate::launch::{self, Bench};
 use crate::{Goal, Report, Sample, Unit, cores};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result};
 use ultramarine_examples::name_of;
+use ultramarine_examples::programs::mandelbrot::escape;
+use ultramarine_examples::programs::sum_euler::sum_totient;
 
 const PAIRS: usize = 11;
 /// With more than two PEs some tasks are stolen twice, which sends NOTIFY and ACK to their homes.
@@ -59,7 +60,7 @@ impl Computation {
     }
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let cores = cores();
     // The number of pairs is explicit, also in a quick run.
     let pairs = bench.rounds(PAIRS);
@@ -127,7 +128,7 @@ impl Job {
     async fn once(&self, cx: &Context, journal: Option<PathBuf>) -> Result<(f64, u64)> {
         let start = Instant::now();
         let parts = match self.work {
-            Computation::SumEuler => par_map(cx, totients, split_range(1..15_001, 400)).await?,
+            Computation::SumEuler => par_map(cx, sum_totient, split_range(1..15_001, 400)).await?,
             Computation::Mandelbrot => par_map(cx, mandelbrot_row, 0..1024).await?,
             Computation::Small => par_map(cx, spin_micros, vec![20; 65_000]).await?,
             Computation::Journalled => {
@@ -138,29 +139,10 @@ impl Job {
     }
 }
 
-fn totients(range: Range<u64>) -> u64 {
-    let gcd = |mut a: u64, mut b: u64| {
-        while b > 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
-    range.map(|n| (1..=n).filter(|k| gcd(n, *k) == 1).count() as u64).sum()
-}
-
 /// The iterations, at most 500 each, until the points of a row leave the disc of radius 2.
 fn mandelbrot_row(row: u64) -> u64 {
-    let iterations = |column: u64| {
-        let (re, im) = (column as f64 / 1024.0 * 3.0 - 2.0, row as f64 / 1024.0 * 2.0 - 1.0);
-        let (mut point, mut count) = ((0.0, 0.0), 0);
-        while point.0 * point.0 + point.1 * point.1 <= 4.0 && count < 500 {
-            let (x, y) = point;
-            point = (x * x - y * y + re, 2.0 * x * y + im);
-            count += 1;
-        }
-        count
-    };
-    (0..1024).map(iterations).sum()
+    let point = |column| (f64::from(column) / 1024.0 * 3.0 - 2.0, row as f64 / 512.0 - 1.0);
+    (0..1024_u32).map(|column| u64::from(escape(point(column), 500).0)).sum()
 }
 
 /// Computes for this many microseconds.

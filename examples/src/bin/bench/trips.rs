@@ -2,7 +2,7 @@
 //! encodes, sends or decodes?
 
 use crate::child::needs_pes;
-use crate::launch::{self, Bench};
+use crate::launch::Bench;
 use crate::sample::seconds_at;
 use crate::{Goal, Report, Sample, Unit};
 use clap::ValueEnum;
@@ -99,7 +99,7 @@ impl Job {
     }
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     for beside in Background::value_variants() {
         let name = format!("{beside:?}").to_lowercase();
         let job = bench.child(&format!("--threads 2 trips --beside {name}"));

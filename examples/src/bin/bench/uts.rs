@@ -1,9 +1,10 @@
 //! Unbalanced Tree Search on a bushy tree of 102 million nodes and on a deep, thin one of 111
 //! million: one PE, two, and two supervised, against a plain sequential loop.
 
-use crate::launch::{self, Bench};
+use crate::launch::Bench;
 use crate::{Goal, Report, Unit};
 use serde_json::Value;
+use ultramarine::Result;
 
 const ROUNDS: usize = 5;
 
@@ -31,7 +32,7 @@ const TREES: [TreeFlags; 2] = [
     },
 ];
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     for tree in TREES {
         let with =
             |more: &str| bench.program("uts", &format!("{} --json --threads 1 {more}", tree.flags));

@@ -8,8 +8,8 @@
 
 mod items;
 
-use crate::{JobFlags, JournalFlags, Report, name_of, splitting};
-use clap::{Parser, ValueEnum};
+use crate::{Job, SearchFlags, name_of, ranged, run_program};
+use clap::ValueEnum;
 use items::{ITEMS_MAX, Item, Items};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -21,16 +21,15 @@ use ultramarine::Result;
 use ultramarine::prelude::*;
 
 /// Find the most valuable items that a knapsack can carry.
-#[derive(Clone, Parser)]
-#[command(version)]
+#[derive(Clone, clap::Args)]
 struct Arguments {
     /// Read the items from this file: the capacity on the first line, then `WEIGHT VALUE` on one
     /// line for each item [default: items drawn at random].
     #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "seed"])]
     file: Option<PathBuf>,
     /// The number of items drawn at random. A hundred or more may take long.
-    #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=ITEMS_MAX as i64))]
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(value_parser = ranged::<u32>(1..=ITEMS_MAX as i64))]
     items: u32,
     /// The seed of the random items.
     #[arg(long, default_value_t = 2)]
@@ -38,14 +37,8 @@ struct Arguments {
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::ParMaximise)]
     skeleton: Skeleton,
-    /// When a task splits off tasks for others: `steal-driven` (when no task is left to steal),
-    /// `depth:N` (a task for each node down to depth N) or `budget:N` (after each N nodes).
-    #[arg(long, default_value = "steal-driven", value_parser = splitting)]
-    splitting: Splitting,
     #[command(flatten)]
-    journal: JournalFlags,
-    #[command(flatten)]
-    job: JobFlags,
+    search: SearchFlags,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -160,18 +153,16 @@ fn search(knapsack: &Knapsack, from: Choice, best: &BestChoice, levels: u32) {
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    arguments.job.clone().run(arguments, run)
+    run_program("knapsack", run)
 }
 
-async fn run(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { file, items, seed, skeleton, splitting, journal, job } = arguments;
+async fn run(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { file, items, seed, skeleton, search: flags } = arguments;
     let drawn = || Ok(Items::drawn(items, seed));
     let Items { capacity, items } = file.as_deref().map_or_else(drawn, Items::read)?;
     if !matches!(skeleton, Skeleton::ParMaximise) {
-        journal.refuse_for(&skeleton)?;
+        flags.journal.refuse_for(&skeleton)?;
     }
-    let cx = job.begin(cx)?;
     let start = Instant::now();
     let (knapsack, empty) = (Knapsack::new(items), Choice { room: capacity, ..Choice::default() });
     let by_hand = |levels| {
@@ -183,12 +174,11 @@ async fn run(cx: Context, arguments: Arguments) -> Result<()> {
         Skeleton::Rayon => by_hand(RAYON_LEVELS),
         Skeleton::Sequential => by_hand(0),
         Skeleton::ParMaximise => {
-            let work = journal.search(&cx, maximise(splitting, knapsack, empty));
-            let best = job.progress(&cx, None, work).await?;
+            let best = flags.run(&job, maximise(flags.splitting, knapsack, empty)).await?;
             best.map_or_else(Choice::default, |(_, choice)| choice)
         }
     };
     best.items.sort_unstable();
-    let report = Report::gather(&cx, "knapsack", (name_of(&skeleton), &job), start, best.value);
-    report.await?.with("items", best.items).with("room", best.room).print(&job)
+    let report = job.report(name_of(&skeleton), start, best.value).await?;
+    report.with("items", best.items).with("room", best.room).print()
 }

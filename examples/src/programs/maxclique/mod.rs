@@ -7,8 +7,8 @@
 mod graph;
 mod search;
 
-use crate::{JobFlags, JournalFlags, Report, splitting};
-use clap::{Parser, ValueEnum};
+use crate::{Job, SearchFlags, name_of, run_program};
+use clap::ValueEnum;
 use graph::Graph;
 use search::Clique;
 use std::path::PathBuf;
@@ -17,8 +17,7 @@ use ultramarine::Result;
 use ultramarine::prelude::*;
 
 /// Find the largest clique of an undirected graph.
-#[derive(Clone, Parser)]
-#[command(version)]
+#[derive(Clone, clap::Args)]
 struct Arguments {
     /// Read the graph from this file in DIMACS format: `p edge VERTICES EDGES`, then `e VERTEX
     /// VERTEX` for each edge.
@@ -27,14 +26,8 @@ struct Arguments {
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::ParMaximise)]
     skeleton: Skeleton,
-    /// When a task splits off tasks for others: `steal-driven` (when no task is left to steal),
-    /// `depth:N` (a task for each node down to depth N) or `budget:N` (after each N nodes).
-    #[arg(long, default_value = "steal-driven", value_parser = splitting)]
-    splitting: Splitting,
     #[command(flatten)]
-    journal: JournalFlags,
-    #[command(flatten)]
-    job: JobFlags,
+    search: SearchFlags,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -47,32 +40,27 @@ enum Skeleton {
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    arguments.job.clone().run(arguments, maxclique)
+    run_program("maxclique", maxclique)
 }
 
-async fn maxclique(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { file, skeleton, splitting, journal, job } = arguments;
+async fn maxclique(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { file, skeleton, search: flags } = arguments;
     let graph = Graph::read(&file)?;
     if !matches!(skeleton, Skeleton::ParMaximise) {
-        journal.refuse_for(&skeleton)?;
+        flags.journal.refuse_for(&skeleton)?;
     }
-    let cx = job.begin(cx)?;
     let start = Instant::now();
     let graph = graph.sorted();
     let best = match skeleton {
         Skeleton::ParMaximise => {
             let (tree, root) = (graph.clone(), Clique::root(&graph));
-            let work = journal.search(&cx, maximise(splitting, tree, root));
-            let best = job.progress(&cx, None, work).await?;
+            let best = flags.run(&job, maximise(flags.splitting, tree, root)).await?;
             best.map_or_else(Clique::default, |(_, clique)| clique)
         }
         Skeleton::Sequential => search::maximise(&graph),
     };
     let mut vertices: Vec<_> = best.vertices.iter().map(|v| graph.name(*v as usize)).collect();
     vertices.sort_unstable();
-    let value = skeleton.to_possible_value();
-    let skeleton = value.as_ref().map_or("", |value| value.get_name());
-    let report = Report::gather(&cx, "maxclique", (skeleton, &job), start, vertices.len()).await?;
-    report.with("vertices", vertices).print(&job)
+    let report = job.report(name_of(&skeleton), start, vertices.len()).await?;
+    report.with("vertices", vertices).print()
 }

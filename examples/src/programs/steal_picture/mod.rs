@@ -10,6 +10,7 @@
 pub mod drawing;
 
 use crate::print;
+use crate::programs::queens::{Board, count};
 use clap::Parser;
 use drawing::draw;
 use serde::{Deserialize, Serialize};
@@ -41,14 +42,10 @@ struct Arguments {
 /// Rows that are divided into a task for each placement.
 const ROWS_DIVIDED: u32 = 5;
 
-/// A board whose first rows have their queens.
+/// A board that this PE made from one with a queen less.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct Part {
-    size: u32,
-    row: u32,
-    /// The squares of the next row that are attacked along columns and both diagonals, as bits.
-    attacked: [u32; 3],
-    /// The PE that made this part.
+    board: Board,
     from: Pe,
 }
 
@@ -58,25 +55,6 @@ struct Found {
     ways: u64,
     /// How many tasks one PE made and another, or the same, ran.
     moved: BTreeMap<(Pe, Pe), u64>,
-}
-
-impl Part {
-    /// The boards with one more queen, made by this PE.
-    fn parts(self, from: Pe) -> impl Iterator<Item = Part> {
-        let [columns, falling, rising] = self.attacked;
-        let free = !(columns | falling | rising) & ((1 << self.size) - 1);
-        let queens = (0..self.size).map(|column| 1 << column).filter(move |queen| free & queen > 0);
-        queens.map(move |queen| Part {
-            row: self.row + 1,
-            attacked: [columns | queen, (falling | queen) << 1, (rising | queen) >> 1],
-            from,
-            ..self
-        })
-    }
-
-    fn count(self) -> u64 {
-        if self.row == self.size { 1 } else { self.parts(self.from).map(Part::count).sum() }
-    }
 }
 
 impl Found {
@@ -105,12 +83,14 @@ fn two_racks() -> Vec<Place> {
 /// Solves the problem on the whole job, and draws it.
 async fn solve(cx: Context, board: u32, picture: PathBuf) -> Result<()> {
     let queens = DivideAndConquer::with_context(
-        |_, part: &Part| part.row >= ROWS_DIVIDED,
-        |cx: &Context, part: Part| Found::of(part, cx.pe(), part.count()),
-        |cx, part| part.parts(cx.pe()).collect::<Vec<_>>(),
+        |_, part: &Part| part.board.is_trivial(),
+        |cx: &Context, part: Part| Found::of(part, cx.pe(), count(part.board)),
+        |cx, Part { board, .. }| {
+            board.placements().map(|board| Part { board, from: cx.pe() }).collect::<Vec<_>>()
+        },
         |cx, part, found| found.into_iter().fold(Found::of(part, cx.pe(), 0), Found::add),
     );
-    let whole = Part { size: board, row: 0, attacked: [0; 3], from: cx.pe() };
+    let whole = Part { board: Board::empty(board, ROWS_DIVIDED), from: cx.pe() };
     let found = par_divide_and_conquer(&cx, |_| Distance::ONE, queens, whole).await?;
     std::fs::write(&picture, draw(cx.topology(), &found.moved))?;
     print(format_args!("{board} queens: {} ways; see {}\n", found.ways, picture.display()))

@@ -10,9 +10,8 @@
 
 pub mod plate;
 
-use crate::{JobFlags, Report, name_of};
-use clap::builder::RangedI64ValueParser;
-use clap::{Parser, ValueEnum};
+use crate::{Job, name_of, ranged, run_program};
+use clap::ValueEnum;
 use futures_util::future::try_join_all;
 use plate::{Plate, digest};
 use serde::{Deserialize, Serialize};
@@ -21,20 +20,17 @@ use ultramarine::prelude::*;
 use ultramarine::{AbortOnDrop, Key, Result};
 
 /// Let heat spread through a plate that is divided among the PEs.
-#[derive(Clone, Parser)]
-#[command(version)]
+#[derive(Clone, clap::Args)]
 struct Arguments {
     #[command(flatten)]
     plate: Plate,
     /// The number of steps between two checkpoints: the most that a death can cost.
-    #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true)]
-    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(value_parser = ranged::<u64>(1..=1_000_000_000))]
     round: u64,
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::Bands)]
     skeleton: Skeleton,
-    #[command(flatten)]
-    job: JobFlags,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -152,16 +148,14 @@ async fn spread(cx: &Context, plate: Plate, length: u64) -> Result<(Vec<f64>, u6
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    arguments.job.clone().run(arguments, stencil)
+    run_program("stencil", stencil)
 }
 
-async fn stencil(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { plate, round, skeleton, job } = arguments;
-    let cx = job.begin(cx)?;
+async fn stencil(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { plate, round, skeleton } = arguments;
     let start = Instant::now();
     let (points, rounds) = match skeleton {
-        Skeleton::Bands => job.progress(&cx, None, spread(&cx, plate, round)).await?,
+        Skeleton::Bands => job.progress(None, spread(&job.cx, plate, round)).await?,
         Skeleton::Sequential => {
             let mut old = plate.points();
             let mut new = old.clone();
@@ -173,7 +167,7 @@ async fn stencil(cx: Context, arguments: Arguments) -> Result<()> {
         }
     };
     let result = digest(0, &points).cast_signed();
-    let report = Report::gather(&cx, "stencil", (name_of(&skeleton), &job), start, result).await?;
+    let report = job.report(name_of(&skeleton), start, result).await?;
     let step_us = report.elapsed().as_secs_f64() * 1e6 / plate.steps as f64;
-    report.with("rounds", rounds).with("step_us", step_us).print(&job)
+    report.with("rounds", rounds).with("step_us", step_us).print()
 }

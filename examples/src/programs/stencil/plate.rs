@@ -2,23 +2,23 @@
 //! Jacobi's method.
 
 use crate::random;
-use clap::builder::RangedI64ValueParser;
+use crate::ranged;
 use std::ops::Range;
 
 /// The plate and the number of steps.
 #[derive(Clone, Copy, clap::Args)]
 pub struct Plate {
     /// The number of rows of points, without the two edge rows.
-    #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true)]
-    #[arg(value_parser = RangedI64ValueParser::<usize>::new().range(1..=20_000))]
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    #[arg(value_parser = ranged::<usize>(1..=20_000))]
     pub rows: usize,
     /// The number of points of a row, with the two edge points.
-    #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true)]
-    #[arg(value_parser = RangedI64ValueParser::<usize>::new().range(3..=20_000))]
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    #[arg(value_parser = ranged::<usize>(3..=20_000))]
     pub columns: usize,
     /// The number of steps to compute.
-    #[arg(long, value_name = "N", default_value_t = 10_000, allow_negative_numbers = true)]
-    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(value_parser = ranged::<u64>(1..=1_000_000_000))]
     pub steps: u64,
     /// The seed of the random heat at the start.
     #[arg(long, default_value_t = 1)]

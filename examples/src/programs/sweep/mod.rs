@@ -5,8 +5,8 @@
 
 pub mod walk;
 
-use crate::{JobFlags, Report, name_of};
-use clap::{Parser, ValueEnum};
+use crate::{Job, name_of, run_program};
+use clap::ValueEnum;
 use futures_util::StreamExt as _;
 use futures_util::future::{Either, pending, select};
 use serde::{Deserialize, Serialize};
@@ -21,8 +21,7 @@ use ultramarine::{Error, Result, shutdown_requested};
 use walk::{Walks, digest};
 
 /// Walk at random through a large table, from many starting points.
-#[derive(Clone, Parser)]
-#[command(version)]
+#[derive(Clone, clap::Args)]
 struct Arguments {
     #[command(flatten)]
     walks: Walks,
@@ -36,8 +35,6 @@ struct Arguments {
     /// On SIGTERM or Ctrl-C, end with the points done so far.
     #[arg(long)]
     partial: bool,
-    #[command(flatten)]
-    job: JobFlags,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -114,20 +111,19 @@ impl SweepTotals {
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    arguments.job.clone().run(arguments, sweep)
+    run_program("sweep", sweep)
 }
 
-async fn sweep(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { walks, output, skeleton, partial, job } = arguments;
+async fn sweep(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { walks, output, skeleton, partial } = arguments;
     let output = output.map(Output::create).transpose()?;
-    let cx = job.begin(cx)?;
+    let cx = &job.cx;
     let table = walks.table();
     let start = Instant::now();
     let mut totals = SweepTotals { output, start, points: 0, digest: 0, began: BTreeMap::new() };
     if let Skeleton::Sequential = skeleton {
         (0..walks.points)
-            .try_for_each(|n| totals.take(n, &WalkResult::new(&cx, walks, &table, n)))?;
+            .try_for_each(|n| totals.take(n, &WalkResult::new(cx, walks, &table, n)))?;
     } else {
         let walk = async |cx: Context, table: Shared<Vec<f64>>, (walks, point)| {
             WalkResult::new(&cx, walks, &table, point)
@@ -136,7 +132,7 @@ async fn sweep(cx: Context, arguments: Arguments) -> Result<()> {
         let map = map_async_with(table, walk, points);
         let map = if let Skeleton::PushMap = skeleton { map.push() } else { map };
         let work = async {
-            let mut answers = pin!(map.stream(&cx));
+            let mut answers = pin!(map.stream(cx));
             let mut asked =
                 pin!(async { if partial { shutdown_requested().await } else { pending().await } });
             while let Either::Right((Some(answer), _)) = select(&mut asked, answers.next()).await {
@@ -145,12 +141,12 @@ async fn sweep(cx: Context, arguments: Arguments) -> Result<()> {
             }
             Ok::<_, Error>(())
         };
-        job.progress(&cx, Some(walks.points), work).await?;
+        job.progress(walks.points, work).await?;
     }
     let SweepTotals { points, digest, began, .. } = totals;
     let start_up = began.values().copied().fold(0.0, f64::max);
     let result = digest.cast_signed();
-    let report = Report::gather(&cx, "sweep", (name_of(&skeleton), &job), start, result).await?;
+    let report = job.report(name_of(&skeleton), start, result).await?;
     let report = report.with("points", points).with("of", walks.points);
-    report.with("had_the_table", began.len()).with("start_up_seconds", start_up).print(&job)
+    report.with("had_the_table", began.len()).with("start_up_seconds", start_up).print()
 }

@@ -1,23 +1,22 @@
 //! The computation: random walks through a table, some much longer than others.
 
 use crate::random;
-use clap::builder::RangedI64ValueParser;
+use crate::ranged;
 use serde::{Deserialize, Serialize};
 
 /// The table, and the points of the sweep.
 #[derive(Clone, Copy, clap::Args, Serialize, Deserialize)]
 pub struct Walks {
     /// The number of points. Each is one walk.
-    #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true)]
-    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(value_parser = ranged::<u64>(1..=1_000_000_000))]
     pub points: u64,
     /// The number of steps of the shortest walks. The longest have 64 times as many.
-    #[arg(long, value_name = "N", default_value_t = 10_000, allow_negative_numbers = true)]
-    #[arg(value_parser = RangedI64ValueParser::<u64>::new().range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(value_parser = ranged::<u64>(1..=1_000_000_000))]
     pub steps: u64,
     /// The size of the table in megabytes (10^6 bytes).
-    #[arg(long, value_name = "MB", default_value_t = 50, allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=4_000))]
+    #[arg(long, value_name = "MB", default_value_t = 50, value_parser = ranged::<u32>(1..=4_000))]
     pub table_mb: u32,
     /// The seed of the table and of the walks.
     #[arg(long, default_value_t = 1)]

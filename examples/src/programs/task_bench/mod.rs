@@ -6,10 +6,9 @@
 mod blocks;
 pub mod pattern;
 
-use crate::{AssignmentChoice, GraphFlags, JobFlags, Report, name_of};
+use crate::{AssignmentChoice, GraphFlags, Job, name_of, ranged, run_program};
 use blocks::Blocks;
-use clap::builder::RangedI64ValueParser;
-use clap::{Parser, ValueEnum};
+use clap::ValueEnum;
 use pattern::{Grid, compute};
 use rayon::prelude::*;
 use std::iter;
@@ -19,8 +18,7 @@ use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
 
 /// Compute a grid of points step by step, each from some of the step before.
-#[derive(Clone, Parser)]
-#[command(version)]
+#[derive(Clone, clap::Args)]
 struct Arguments {
     #[command(flatten)]
     grid: Grid,
@@ -28,16 +26,14 @@ struct Arguments {
     #[arg(long, value_enum, default_value_t = Skeleton::Dag)]
     skeleton: Skeleton,
     /// Steps in a block of the graph, for `blocks` and `stream`.
-    #[arg(long, value_name = "N", default_value_t = 10, allow_negative_numbers = true)]
-    #[arg(value_parser = RangedI64ValueParser::<u32>::new().range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(value_parser = ranged::<u32>(1..=1_000_000))]
     block_steps: u32,
     /// Which PE computes which node of the graph.
     #[arg(long, value_enum, default_value_t = AssignmentChoice::Levels)]
     assignment: AssignmentChoice,
     #[command(flatten)]
     graph: GraphFlags,
-    #[command(flatten)]
-    job: JobFlags,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -56,8 +52,7 @@ enum Skeleton {
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    arguments.job.clone().run(arguments, run)
+    run_program("task_bench", run)
 }
 
 /// The graph: a node for each point of each step. What is wanted is the sum of those that no other
@@ -111,33 +106,32 @@ fn by_steps(grid: &Grid, row: impl Fn(u32, &(dyn Fn(u32) -> u64 + Sync)) -> Vec<
     sum(old.into_iter().chain([unread]))
 }
 
-async fn run(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { grid, skeleton, block_steps: steps, assignment, graph, job } = arguments;
-    let mut graph = graph.begin(&name_of(&skeleton))?;
-    let blocks = Blocks { grid, steps };
-    let cx = job.begin(cx)?;
+async fn run(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { grid, skeleton, block_steps: steps, assignment, graph } = arguments;
+    let mut graph = graph.begin(&name_of(&skeleton), None)?;
+    let (cx, blocks) = (&job.cx, Blocks { grid, steps });
     // The PEs connect when they first speak to each other.
-    dag(build, (Grid { steps: 4, iterations: 0, ..grid }, assignment)).run(&cx).await?;
+    dag(build, (Grid { steps: 4, iterations: 0, ..grid }, assignment)).run(cx).await?;
     let start = Instant::now();
     let result = match skeleton {
         Skeleton::Dag => {
             let dag = dag(build, (grid, assignment)).assignment(assignment.rule());
-            graph.run(&cx, &job, dag).await?
+            graph.run(&job, dag).await?
         }
         Skeleton::Blocks => {
             let dag = dag(blocks::build, blocks).blocks(blocks.count());
-            let row = graph.run(&cx, &job, dag.assignment(assignment.rule())).await?;
+            let row = graph.run(&job, dag.assignment(assignment.rule())).await?;
             sum(row.into_iter())
         }
         Skeleton::Stream => {
             let last = async {
-                let mut stream = dag(blocks::build, blocks).stream(&cx)?;
+                let mut stream = dag(blocks::build, blocks).stream(cx)?;
                 for _ in 1..blocks.count() {
                     stream.next().await?;
                 }
                 stream.next().await
             };
-            sum(job.progress(&cx, None, last).await?.into_iter())
+            sum(job.progress(None, last).await?.into_iter())
         }
         Skeleton::Rayon => {
             let rayon = |grid: Grid| {
@@ -147,9 +141,8 @@ async fn run(cx: Context, arguments: Arguments) -> Result<()> {
         }
         Skeleton::Sequential => by_steps(&grid, |width, point| (0..width).map(point).collect()),
     };
-    let flags = (name_of(&skeleton), &job);
-    let report = Report::gather(&cx, "task_bench", flags, start, result.cast_signed()).await?;
+    let report = job.report(name_of(&skeleton), start, result.cast_signed()).await?;
     let point_us = report.elapsed().as_secs_f64() * 1e6 / grid.points() as f64;
-    report.with("points", grid.points()).with("point_us", point_us).print(&job)?;
+    report.with("points", grid.points()).with("point_us", point_us).print()?;
     graph.finish()
 }

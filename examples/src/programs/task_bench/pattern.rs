@@ -3,8 +3,8 @@
 //! (Slaughter et al., SC20, table 2 and §III).
 
 use crate::random;
+use crate::ranged;
 use clap::ValueEnum;
-use clap::builder::RangedI64ValueParser;
 
 /// Which points of the step before one needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
@@ -29,16 +29,15 @@ pub struct Grid {
     #[arg(long, value_enum, default_value_t = Pattern::Stencil1d)]
     pub pattern: Pattern,
     /// The number of points.
-    #[arg(long, value_name = "N", default_value_t = 2, allow_negative_numbers = true)]
-    #[arg(value_parser = RangedI64ValueParser::<u32>::new().range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = ranged::<u32>(1..=1_000_000))]
     pub width: u32,
     /// The number of steps.
-    #[arg(long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true)]
-    #[arg(value_parser = RangedI64ValueParser::<u32>::new().range(1..=10_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(value_parser = ranged::<u32>(1..=10_000_000))]
     pub steps: u32,
     /// How often a point's kernel computes its 64 numbers: 128 floating-point operations each.
-    #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true)]
-    #[arg(value_parser = RangedI64ValueParser::<u32>::new().range(0..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(value_parser = ranged::<u32>(0..=1_000_000_000))]
     pub iterations: u32,
 }
 

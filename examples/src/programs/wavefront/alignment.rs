@@ -1,5 +1,6 @@
 //! The best local alignment of two sequences by Smith and Waterman, tile by tile.
 
+use crate::ranged;
 use crate::read_text;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -12,16 +13,14 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 #[derive(Clone, Copy, clap::Args, Serialize, Deserialize)]
 pub(crate) struct Scoring {
     /// What two equal letters add to the score.
-    #[arg(long = "match", value_name = "N", default_value_t = 2, allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(i32).range(-1000..=1000))]
+    #[arg(long = "match", value_name = "N", default_value_t = 2)]
+    #[arg(value_parser = ranged::<i32>(-1000..=1000))]
     matching: i32,
     /// What two different letters add to the score.
-    #[arg(long, value_name = "N", default_value_t = -1, allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(i32).range(-1000..=1000))]
+    #[arg(long, value_name = "N", default_value_t = -1, value_parser = ranged::<i32>(-1000..=1000))]
     mismatch: i32,
     /// What a letter beside a gap adds to the score.
-    #[arg(long, value_name = "N", default_value_t = -2, allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(i32).range(-1000..=1000))]
+    #[arg(long, value_name = "N", default_value_t = -2, value_parser = ranged::<i32>(-1000..=1000))]
     gap: i32,
 }
 

@@ -5,19 +5,16 @@
 
 mod alignment;
 
-use crate::{GraphFlags, JobFlags, Report, name_of};
+use crate::{GraphFlags, Job, name_of, ranged, run_program};
 use alignment::{Edges, Scoring, read_fasta, tile};
-use clap::builder::RangedI64ValueParser;
-use clap::{Parser, ValueEnum};
+use clap::ValueEnum;
 use std::path::PathBuf;
 use std::time::Instant;
 use ultramarine::Result;
-use ultramarine::prelude::*;
 use ultramarine::skeletons::dag::{Builder, Node, dag};
 
 /// Find the score of the best local alignment of two sequences.
-#[derive(Clone, Parser)]
-#[command(version)]
+#[derive(Clone, clap::Args)]
 struct Arguments {
     /// A FASTA file, of which the first record counts.
     a: PathBuf,
@@ -26,16 +23,13 @@ struct Arguments {
     #[command(flatten)]
     scoring: Scoring,
     /// The number of rows and columns of a tile.
-    #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true)]
-    #[arg(value_parser = RangedI64ValueParser::<u32>::new().range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = ranged::<u32>(1..=100_000))]
     tile: u32,
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::Dag)]
     skeleton: Skeleton,
     #[command(flatten)]
     graph: GraphFlags,
-    #[command(flatten)]
-    job: JobFlags,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -48,8 +42,7 @@ enum Skeleton {
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    let arguments = Arguments::parse();
-    arguments.job.clone().run(arguments, wavefront)
+    run_program("wavefront", wavefront)
 }
 
 /// The sequences, the scoring and the size of tiles.
@@ -88,23 +81,21 @@ fn build(g: &mut Builder, (a, b, scoring, tile_size): &Input) -> Node<i32> {
     g.reduce(max, (), bests)
 }
 
-async fn wavefront(cx: Context, arguments: Arguments) -> Result<()> {
-    let Arguments { a, b, scoring, tile: tile_size, skeleton, graph, job } = arguments;
-    let mut graph = graph.begin(&name_of(&skeleton))?;
-    let cx = job.begin(cx)?;
+async fn wavefront(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { a, b, scoring, tile: tile_size, skeleton, graph } = arguments;
+    let mut graph = graph.begin(&name_of(&skeleton), None)?;
     let (a, b) = (read_fasta(&a)?, read_fasta(&b)?);
     let cells = a.len() as u64 * b.len() as u64;
     let start = Instant::now();
     let best = match skeleton {
-        Skeleton::Dag => graph.run(&cx, &job, dag(build, (a, b, scoring, tile_size))).await?,
+        Skeleton::Dag => graph.run(&job, dag(build, (a, b, scoring, tile_size))).await?,
         Skeleton::Sequential => {
             let (left, up) = (Edges::outside(a.len(), 0), Edges::outside(0, b.len()));
             tile(scoring, (&a, &b), &left, &up).best
         }
     };
-    let flags = (name_of(&skeleton), &job);
-    let report = Report::gather(&cx, "wavefront", flags, start, best).await?;
+    let report = job.report(name_of(&skeleton), start, best).await?;
     let cells_us = cells as f64 / 1e6 / report.elapsed().as_secs_f64();
-    report.with("cells", cells).with("cells_us", cells_us).print(&job)?;
+    report.with("cells", cells).with("cells_us", cells_us).print()?;
     graph.finish()
 }

@@ -1,36 +1,46 @@
 //! Hosts that die or are cut off, the root's too.
 
-use super::{Folder, each_rack_has_its_share};
-use crate::common::cluster::{Cluster, run, run_program};
+use super::programs::{is_marked, mark, share_between_racks};
+use super::{FOLDER, Folder};
+use crate::common::cluster::{Cluster, run_program};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::PathBuf;
 use std::thread::JoinHandle;
+use std::time::Duration;
+use ultramarine::prelude::*;
 use ultramarine_journal::inspect;
-use ultramarine_testkit::{Ended, eventually, program};
+use ultramarine_testkit::{Ended, eventually, itself};
 
 #[test]
 fn a_host_dies() {
+    let program = itself(|| match std::env::var_os(FOLDER) {
+        Some(_) => outlive_a_host(),
+        None => share_between_racks(),
+    });
     let Some(cluster) = Cluster::up() else { return };
-    let folder = Folder::new("host");
-    let job = folder.begin(cluster.srun(2), program!("outlive_a_host"));
+    let folder = Folder::new();
+    let job = folder.begin(cluster.srun(2), &program);
     cluster.tell(&["kill-host", "r2n1"]);
     // Of these faults only a cut cable is repaired.
-    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
+    folder.mark("healed");
     job.join().expect("it is awaited").is_well();
     // When it is brought back it is in order.
     cluster.tell(&["up"]);
-    run_program(cluster.srun(1), each_rack_has_its_share()).is_well();
+    run_program(cluster.srun(1), &program).is_well();
 }
 
 /// Its host is there, and says so.
 #[test]
 fn the_roots_process_dies() {
+    let program = itself(outlive_the_root);
     let Some(cluster) = Cluster::up() else { return };
-    let folder = Folder::new("root");
-    let job = folder.begin(cluster.srun(2), program!("outlive_the_root"));
-    let process = std::fs::read_to_string(folder.0.join("root")).expect("the root writes it");
-    let mut kill = cluster.on("r1n1");
-    kill.args(["kill", "-KILL", &process]);
-    run(kill).succeeded();
+    let folder = Folder::new();
+    let job = folder.begin(cluster.srun(2), &program);
+    let process = std::fs::read_to_string(folder.join("root")).expect("the root writes it");
+    cluster.run_on("r1n1", &["kill", "-KILL", &process]).succeeded();
     let ended = job.join().expect("it is awaited");
     ended.is_well();
     assert!(ended.out.contains("all is well in attempt 2 on PE 1"), "{}", ended.out);
@@ -38,11 +48,12 @@ fn the_roots_process_dies() {
 
 #[test]
 fn the_roots_host_dies() {
+    let program = itself(outlive_the_roots_host);
     let Some(cluster) = Cluster::up() else { return };
-    let folder = Folder::new("roots-host");
-    let job = folder.begin(cluster.srun(2), program!("outlive_the_roots_host"));
+    let folder = Folder::new();
+    let job = folder.begin(cluster.srun(2), &program);
     cluster.tell(&["kill-host", "r1n1"]);
-    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
+    folder.mark("healed");
     let ended = job.join().expect("it is awaited");
     ended.is_well();
     assert!(ended.out.contains("all is well in attempt 2 on PE 2"), "{}", ended.out);
@@ -51,15 +62,16 @@ fn the_roots_host_dies() {
 /// Each host has a disk of its own, that is, a folder.
 #[test]
 fn a_copy_of_the_journal_outlives_the_roots_host() {
+    let program = itself(go_on_with_a_copy);
     let Some(cluster) = Cluster::up() else { return };
-    let folder = Folder::new("copy");
-    let job = folder.begin_a_copy(&cluster);
+    let folder = Folder::new();
+    let job = folder.begin_a_copy(&cluster, &program);
     cluster.tell(&["kill-host", "r1n1"]);
     let ended = job.join().expect("it is awaited");
     ended.is_well();
     assert!(ended.out.contains("all is well in attempt 2 on PE 2"), "{}", ended.out);
     let numbers = |name: &str| -> BTreeSet<u64> {
-        let text = std::fs::read_to_string(folder.0.join(name)).expect("the program writes it");
+        let text = std::fs::read_to_string(folder.join(name)).expect("the program writes it");
         text.split_whitespace().map(|number| number.parse().expect("a number")).collect()
     };
     let (copied, computed) = (numbers("copied"), numbers("computed"));
@@ -74,9 +86,10 @@ fn a_copy_of_the_journal_outlives_the_roots_host() {
 
 #[test]
 fn another_host_keeps_the_copy_when_one_dies() {
+    let program = itself(go_on_with_a_copy);
     let Some(cluster) = Cluster::up() else { return };
-    let folder = Folder::new("keeper");
-    let job = folder.begin_a_copy(&cluster);
+    let folder = Folder::new();
+    let job = folder.begin_a_copy(&cluster, &program);
     cluster.tell(&["kill-host", "r1n2"]);
     let ended = job.join().expect("it is awaited");
     ended.is_well();
@@ -88,30 +101,28 @@ fn another_host_keeps_the_copy_when_one_dies() {
 
 impl Folder {
     /// Starts the program that copies its journal, and waits until the first copy has some results.
-    fn begin_a_copy(&self, cluster: &Cluster) -> JoinHandle<Ended> {
-        let job = self.begin(cluster.srun(2), program!("go_on_with_a_copy"));
+    fn begin_a_copy(&self, cluster: &Cluster, program: &[OsString]) -> JoinHandle<Ended> {
+        let job = self.begin(cluster.srun(2), program);
         eventually("some results are copied", || self.kept_on("r1n2") > 50);
         job
     }
 
     /// How many results the journal of this host has, if there is one yet.
     fn kept_on(&self, host: &str) -> u64 {
-        let found = inspect(self.0.join(host).join("squares.journal"));
+        let found = inspect(self.join(host).join("squares.journal"));
         found.map_or(0, |found| found.report.done.count())
     }
 }
 
 #[test]
 fn the_roots_host_is_cut_off_for_a_while() {
-    let Some(cluster) = Cluster::up() else { return };
-    the_larger_part_goes_on(&cluster, "roots-cut", |cluster| cluster.tell(&["partition", "r1n1"]));
+    the_larger_part_goes_on(|cluster| cluster.tell(&["partition", "r1n1"]));
 }
 
 /// A firewall answers in place of the hosts, as if all processes there were gone.
 #[test]
 fn the_roots_host_is_cut_off_and_all_calls_are_refused() {
-    let Some(cluster) = Cluster::up() else { return };
-    the_larger_part_goes_on(&cluster, "roots-refused", |cluster| {
+    the_larger_part_goes_on(|cluster| {
         for (other, how) in [("r1n2", "reset"), ("r2n1", "reset"), ("r2n2", "refuse")] {
             cluster.tell(&["cut", "r1n1", other, how]);
             cluster.tell(&["cut", other, "r1n1", how]);
@@ -119,15 +130,17 @@ fn the_roots_host_is_cut_off_and_all_calls_are_refused() {
     });
 }
 
-fn the_larger_part_goes_on(cluster: &Cluster, name: &str, cut: impl FnOnce(&Cluster)) {
-    let folder = Folder::new(name);
-    let job = folder.begin(cluster.srun(2), program!("outlive_the_roots_host"));
-    cut(cluster);
+fn the_larger_part_goes_on(cut: impl FnOnce(&Cluster)) {
+    let program = itself(outlive_the_roots_host);
+    let Some(cluster) = Cluster::up() else { return };
+    let folder = Folder::new();
+    let job = folder.begin(cluster.srun(2), &program);
+    cut(&cluster);
     folder.await_file("without-the-host");
     for host in ["r1n1", "r1n2", "r2n1", "r2n2"] {
         cluster.tell(&["heal", host]);
     }
-    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
+    folder.mark("healed");
     let ended = job.join().expect("it is awaited");
     // The larger part goes on. The others leave, with an error, and no main task has two results.
     assert_eq!(ended.out.matches("all is well").count(), 1, "{}\n{}", ended.out, ended.err);
@@ -140,13 +153,14 @@ fn the_larger_part_goes_on(cluster: &Cluster, name: &str, cut: impl FnOnce(&Clus
 
 #[test]
 fn a_host_is_cut_off_for_a_while() {
+    let program = itself(outlive_a_host);
     let Some(cluster) = Cluster::up() else { return };
-    let folder = Folder::new("cut");
-    let job = folder.begin(cluster.srun(2), program!("outlive_a_host"));
+    let folder = Folder::new();
+    let job = folder.begin(cluster.srun(2), &program);
     cluster.tell(&["partition", "r1n2"]);
     folder.await_file("without-the-host");
     cluster.tell(&["heal", "r1n2"]);
-    std::fs::write(folder.0.join("healed"), "").expect("the folder is ours");
+    folder.mark("healed");
     let ended = job.join().expect("it is awaited");
     // The processes that were cut off learn that they were given up, and leave; but only they do.
     assert!(ended.out.contains("all is well"), "{}\n{}", ended.out, ended.err);
@@ -160,122 +174,103 @@ fn a_host_is_cut_off_for_a_while() {
     }
 }
 
-/// The programs, as tests that are run under a launcher only.
-mod programs {
-    use crate::cluster::FOLDER;
-    use crate::cluster::programs::{is_marked, mark};
-    use std::fs::OpenOptions;
-    use std::io::Write as _;
-    use std::path::PathBuf;
-    use std::time::Duration;
-    use ultramarine::prelude::*;
+fn outlive_a_host() {
+    ultramarine::run(go_on_without_a_host).expect("the job ends well");
+}
 
-    #[test]
-    #[ignore = "runs under a launcher"]
-    fn outlive_a_host() {
-        ultramarine::run(go_on_without_a_host).expect("the job ends well");
-    }
+/// The same for a host that may be the root's.
+fn outlive_the_roots_host() {
+    ultramarine::run_restartable(go_on_without_a_host).expect("the job ends well");
+}
 
-    /// The same for a host that may be the root's.
-    #[test]
-    #[ignore = "runs under a launcher"]
-    fn outlive_the_roots_host() {
-        ultramarine::run_restartable(go_on_without_a_host).expect("the job ends well");
-    }
-
-    #[test]
-    #[ignore = "runs under a launcher"]
-    fn outlive_the_root() {
-        let main = async |cx: Context| {
-            if cx.attempt() == 1 {
-                std::fs::write(folder().join("root"), std::process::id().to_string())?;
-                mark("begun");
-            }
-            // The first attempt has no end.
-            let mut rounds = 0;
-            while rounds < 3 || cx.attempt() == 1 {
-                let squares = par_map(&cx.supervised(), |n: u64| n * n, 0..1000).await?;
-                assert!(squares.into_iter().eq((0..1000).map(|n| n * n)));
-                rounds += 1;
-            }
-            println!("all is well in attempt {} on {}", cx.attempt(), cx.pe());
-            Ok(())
-        };
-        ultramarine::run_restartable(main).expect("the job ends well");
-    }
-
-    fn folder() -> PathBuf {
-        std::env::var_os(FOLDER).expect("the test sets it").into()
-    }
-
-    /// Adds a number to a file that all hosts share.
-    fn note(file: &str, number: u64) {
-        let file = OpenOptions::new().create(true).append(true).open(folder().join(file));
-        // In one piece: others write there, too.
-        let line = format!("{number}\n");
-        file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the folder is ours");
-    }
-
-    #[test]
-    #[ignore = "runs under a launcher"]
-    fn go_on_with_a_copy() {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let own = folder().join(host);
-        std::fs::create_dir_all(&own).expect("the folder is the test's");
-        std::env::set_current_dir(own).expect("it is there");
-        let main = async |cx: Context| {
-            if cx.attempt() > 1 {
-                // Nothing of the first attempt runs any more.
-                cx.sleep(Duration::from_millis(200)).await;
-                let found = ultramarine_journal::inspect("squares.journal")?;
-                found.report.done.ranges().flatten().for_each(|n| note("copied", n));
-            }
-            let task = |n: u64| {
-                if is_marked("copied") {
-                    note("computed", n);
-                } else if n == 0 {
-                    mark("begun");
-                }
-                std::thread::sleep(Duration::from_millis(20));
-                square(n)
-            };
-            let squares = map(task, 0..400).journal("squares.journal").copies(2);
-            let squares = squares.run(&cx.supervised()).await?;
-            assert!(squares.into_iter().eq((0..400).map(square)));
-            println!("all is well in attempt {} on {}", cx.attempt(), cx.pe());
-            Ok(())
-        };
-        ultramarine::run_restartable(main).expect("the job ends well");
-    }
-
-    /// A number in 8,000: what there is when a copy begins takes several batches.
-    fn square(n: u64) -> Vec<u64> {
-        vec![n * n; 8000]
-    }
-
-    async fn go_on_without_a_host(cx: Context) -> ultramarine::Result<()> {
-        // Until both processes of the host are gone, and a little longer.
-        let task = |n: u64| {
-            std::thread::sleep(Duration::from_millis(2));
-            n * n
-        };
-        let mut rounds = 0;
-        while cx.dead() < 2 || rounds < 5 {
-            let squares = par_map(&cx.supervised(), task, 0..400).await?;
-            assert!(squares.into_iter().eq((0..400).map(|n| n * n)));
-            rounds = if cx.dead() < 2 { 0 } else { rounds + 1 };
+fn outlive_the_root() {
+    let main = async |cx: Context| {
+        if cx.attempt() == 1 {
+            std::fs::write(folder().join("root"), std::process::id().to_string())?;
             mark("begun");
         }
-        mark("without-the-host");
-        let push = push_map(&cx.supervised(), task, 0..400).await?;
-        assert_eq!(push.into_iter().sum::<u64>(), (0..400).map(|n: u64| n * n).sum::<u64>());
-        while !is_marked("healed") {
-            cx.sleep(Duration::from_millis(10)).await;
+        // The first attempt has no end.
+        let mut rounds = 0;
+        while rounds < 3 || cx.attempt() == 1 {
+            let squares = par_map(&cx.supervised(), |n: u64| n * n, 0..1000).await?;
+            assert!(squares.into_iter().eq((0..1000).map(|n| n * n)));
+            rounds += 1;
         }
-        // The processes that were cut off could connect again now.
-        cx.sleep(Duration::from_secs(3)).await;
-        assert_eq!(cx.dead(), 2, "no PE comes back, and no other dies");
         println!("all is well in attempt {} on {}", cx.attempt(), cx.pe());
         Ok(())
+    };
+    ultramarine::run_restartable(main).expect("the job ends well");
+}
+
+fn folder() -> PathBuf {
+    std::env::var_os(FOLDER).expect("the test sets it").into()
+}
+
+/// Adds a number to a file that all hosts share.
+fn note(file: &str, number: u64) {
+    let file = OpenOptions::new().create(true).append(true).open(folder().join(file));
+    // In one piece: others write there, too.
+    let line = format!("{number}\n");
+    file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the folder is ours");
+}
+
+fn go_on_with_a_copy() {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let own = folder().join(host);
+    std::fs::create_dir_all(&own).expect("the folder is the test's");
+    std::env::set_current_dir(own).expect("it is there");
+    let main = async |cx: Context| {
+        if cx.attempt() > 1 {
+            // Nothing of the first attempt runs any more.
+            cx.sleep(Duration::from_millis(200)).await;
+            let found = inspect("squares.journal")?;
+            found.report.done.ranges().flatten().for_each(|n| note("copied", n));
+        }
+        let task = |n: u64| {
+            if is_marked("copied") {
+                note("computed", n);
+            } else if n == 0 {
+                mark("begun");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+            square(n)
+        };
+        let squares = map(task, 0..400).journal("squares.journal").copies(2);
+        let squares = squares.run(&cx.supervised()).await?;
+        assert!(squares.into_iter().eq((0..400).map(square)));
+        println!("all is well in attempt {} on {}", cx.attempt(), cx.pe());
+        Ok(())
+    };
+    ultramarine::run_restartable(main).expect("the job ends well");
+}
+
+/// A number in 8,000: what there is when a copy begins takes several batches.
+fn square(n: u64) -> Vec<u64> {
+    vec![n * n; 8000]
+}
+
+async fn go_on_without_a_host(cx: Context) -> ultramarine::Result<()> {
+    // Until both processes of the host are gone, and a little longer.
+    let task = |n: u64| {
+        std::thread::sleep(Duration::from_millis(2));
+        n * n
+    };
+    let mut rounds = 0;
+    while cx.dead() < 2 || rounds < 5 {
+        let squares = par_map(&cx.supervised(), task, 0..400).await?;
+        assert!(squares.into_iter().eq((0..400).map(|n| n * n)));
+        rounds = if cx.dead() < 2 { 0 } else { rounds + 1 };
+        mark("begun");
     }
+    mark("without-the-host");
+    let push = push_map(&cx.supervised(), task, 0..400).await?;
+    assert_eq!(push.into_iter().sum::<u64>(), (0..400).map(|n: u64| n * n).sum::<u64>());
+    while !is_marked("healed") {
+        cx.sleep(Duration::from_millis(10)).await;
+    }
+    // The processes that were cut off could connect again now.
+    cx.sleep(Duration::from_secs(3)).await;
+    assert_eq!(cx.dead(), 2, "no PE comes back, and no other dies");
+    println!("all is well in attempt {} on {}", cx.attempt(), cx.pe());
+    Ok(())
 }

@@ -7,13 +7,17 @@ mod programs;
 mod scripts;
 
 use crate::common::cluster::{Cluster, begin, run, run_program};
+use programs::{
+    compare_maps, scan, share_between_racks, stay_in_racks, work_until_asked, work_until_told,
+};
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::thread::JoinHandle;
-use ultramarine_testkit::{Ended, beside_the_tests, eventually, program};
+use tempfile::TempDir;
+use ultramarine_testkit::{Ended, beside_the_tests, eventually, itself};
 
 /// The command `ultramarine`, which another package has beside this one's tests.
 fn the_command() -> &'static str {
@@ -28,19 +32,26 @@ const FOLDER: &str = "CLUSTER_FOLDER";
 const OWN_PORTS: RangeInclusive<u16> = 20_000..=20_099;
 
 /// A folder for one test, which is removed in the end.
-struct Folder(PathBuf);
+struct Folder(TempDir);
 
 impl Folder {
-    fn new(test: &str) -> Self {
-        let name = format!("ultramarine-cluster-{}-{test}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).expect("no other test has a folder of this name");
-        Folder(path)
+    fn new() -> Self {
+        Folder(tempfile::tempdir().expect("there is room"))
+    }
+
+    /// A path in it.
+    fn join(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Makes a file, for which the processes of a job wait.
+    fn mark(&self, name: &str) {
+        std::fs::write(self.join(name), "").expect("the folder is ours");
     }
 
     /// Starts a program, and waits until it says that it runs.
-    fn begin(&self, mut launch: Command, program: Vec<OsString>) -> JoinHandle<Ended> {
-        launch.env(FOLDER, &self.0);
+    fn begin(&self, mut launch: Command, program: &[OsString]) -> JoinHandle<Ended> {
+        launch.env(FOLDER, self.0.path());
         let job = begin(launch, program);
         self.await_file("begun");
         job
@@ -48,18 +59,8 @@ impl Folder {
 
     /// Waits until a process of the job has made this file.
     fn await_file(&self, name: &str) {
-        eventually(name, || self.0.join(name).exists());
+        eventually(name, || self.join(name).exists());
     }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).expect("it is ours");
-    }
-}
-
-fn each_rack_has_its_share() -> Vec<OsString> {
-    program!("share_between_racks")
 }
 
 /// The lines below the first, which also says how the whole is called where that is known.
@@ -71,8 +72,8 @@ fn tree(text: &str) -> Vec<&str> {
 #[test]
 fn slurm_host_names_and_a_file_give_the_same_hierarchy() {
     let Some(cluster) = Cluster::up() else { return };
-    let folder = Folder::new("hierarchy");
-    let file = folder.0.join("machine.toml");
+    let folder = Folder::new();
+    let file = folder.join("machine.toml");
     let racks = [("r1", "r1n[1-2]"), ("r2", "r2n[1-2]")];
     let groups = racks.map(|(switch, names)| {
         format!("[[hosts]]\nnames = \"{names}\"\nswitches = [\"core\", \"{switch}\"]\n")
@@ -104,43 +105,50 @@ fn slurm_host_names_and_a_file_give_the_same_hierarchy() {
 
 #[test]
 fn tasks_stay_in_their_rack_if_they_are_told_to() {
+    let program = itself(stay_in_racks);
     let Some(cluster) = Cluster::up() else { return };
-    run_program(cluster.srun(2), program!("stay_in_racks")).is_well();
-    run_program(cluster.mpiexec(2), program!("stay_in_racks")).is_well();
+    run_program(cluster.srun(2), &program).is_well();
+    run_program(cluster.mpiexec(2), &program).is_well();
 }
 
 #[test]
 fn each_rack_gets_its_share() {
+    let program = itself(share_between_racks);
     let Some(cluster) = Cluster::up() else { return };
-    run_program(cluster.srun(2), each_rack_has_its_share()).is_well();
+    run_program(cluster.srun(2), &program).is_well();
 }
 
 /// Not a test of time: the table is to be read.
 #[test]
 fn a_slow_network_between_racks_is_spared_by_two_levels() {
+    let program = itself(compare_maps);
     let Some(cluster) = Cluster::up() else { return };
     for cable in ["rack1-core", "rack2-core", "core-rack1", "core-rack2"] {
         // With half of that, heartbeats and the pings of Slurm wait behind tasks for too long.
         let slow = "rate 512kbit burst 2kb latency 500ms";
         on_login(&cluster, &format!("tc qdisc add dev {cable} root tbf {slow}")).succeeded();
     }
-    let ended = run_program(cluster.srun(2), program!("compare_maps"));
+    let ended = run_program(cluster.srun(2), &program);
     ended.is_well();
     print!("{}", ended.out);
 }
 
 #[test]
 fn strangers_on_the_network_have_no_effect() {
+    /// The variable that is set for the stranger.
+    const SCANS: &str = "CLUSTER_SCANS";
+    let program =
+        itself(|| if std::env::var_os(SCANS).is_some() { scan() } else { work_until_told() });
     let Some(cluster) = Cluster::up() else { return };
-    let folder = Folder::new("strangers");
+    let folder = Folder::new();
     let mut srun = cluster.srun(1);
     let (first, last) = OWN_PORTS.into_inner();
     srun.env("ULTRAMARINE_PORTS", format!("{first}-{last}"));
-    let job = folder.begin(srun, program!("work_until_told"));
+    let job = folder.begin(srun, &program);
     let mut scan = cluster.on("r2n2");
-    scan.env(FOLDER, &folder.0);
-    let scan = run_program(scan, program!("scan"));
-    std::fs::write(folder.0.join("enough"), "").expect("the folder is ours");
+    scan.env(SCANS, "1");
+    let scan = run_program(scan, &program);
+    folder.mark("enough");
     let ended = job.join().expect("it is awaited");
     scan.is_well();
     ended.is_well();
@@ -149,10 +157,8 @@ fn strangers_on_the_network_have_no_effect() {
 
 /// Runs these words on the login host; in them, `ultramarine` is the command's file.
 fn on_login(cluster: &Cluster, words: &str) -> Ended {
-    let mut command = cluster.on("login");
     let file = |word| if word == "ultramarine" { the_command() } else { word };
-    command.args(words.split_whitespace().map(file));
-    run(command)
+    cluster.run_on("login", &words.split_whitespace().map(file).collect::<Vec<_>>())
 }
 
 #[test]
@@ -206,9 +212,8 @@ fn hosts_call_each_other_over_the_network_that_was_chosen() {
         return println!("skipped: Open MPI takes a host's second address for an intruder's");
     }
     for (host, address) in [("r1n1", "1.1"), ("r1n2", "1.2"), ("r2n1", "2.1"), ("r2n2", "2.2")] {
-        let mut add = cluster.on(host);
-        add.args(["ip", "address", "add", &format!("10.88.{address}/16"), "dev", "eth0"]);
-        run(add).succeeded();
+        let address = format!("10.88.{address}/16");
+        cluster.run_on(host, &["ip", "address", "add", &address, "dev", "eth0"]).succeeded();
     }
     let probe = beside_the_tests("ultramarine-probe");
     let start = |choice: &str, words: &[&str]| {
@@ -244,15 +249,14 @@ fn a_host_that_is_down_is_said_before_hydra_waits_for_it() {
 
 #[test]
 fn a_job_ends_in_order_when_slurm_asks_it_to() {
+    let program = itself(work_until_asked);
     let Some(cluster) = Cluster::up() else { return };
     // All processes get it, guards included. Of the cluster's first two jobs the second is asked by
     // Ctrl-C.
     for ask in ["scancel --signal=TERM 1", "kill -INT $(pgrep -x srun)"] {
-        let folder = Folder::new("request");
-        let job = folder.begin(cluster.srun(2), program!("work_until_asked"));
-        let mut asks = cluster.on("login");
-        asks.args(["sh", "-c", ask]);
-        run(asks).succeeded();
+        let folder = Folder::new();
+        let job = folder.begin(cluster.srun(2), &program);
+        cluster.run_on("login", &["sh", "-c", ask]).succeeded();
         let ended = job.join().expect("it is awaited");
         ended.is_well();
         assert!(!ended.err.contains("goes on without"), "{ask}: {}", ended.err);
@@ -266,11 +270,7 @@ fn a_command_dies_with_its_caller() {
     // No other process sleeps for this time.
     let (words, pattern) = (["sleep", "98765"], "[s]leep 98765");
     let mut caller = sleep.args(words).spawn().expect("the script is there");
-    let is_there = || {
-        let mut look = cluster.on("r2n2");
-        look.args(["pgrep", "-f", pattern]);
-        run(look).is_success
-    };
+    let is_there = || cluster.run_on("r2n2", &["pgrep", "-f", pattern]).is_success;
     eventually("the command has begun", is_there);
     caller.kill().expect("it is ours");
     caller.wait().expect("it is ours");

@@ -1,4 +1,4 @@
-//! The programs, as tests that are run under a launcher only.
+//! What the processes do.
 
 use super::{FOLDER, OWN_PORTS};
 use crate::common::job::run;
@@ -26,9 +26,7 @@ fn rack(cx: &Context, pe: Pe) -> usize {
     usize::from(cx.distance(Pe::ROOT, pe) == Distance::ONE)
 }
 
-#[test]
-#[ignore = "runs under a launcher"]
-fn stay_in_racks() {
+pub(super) fn stay_in_racks() {
     const TASKS: u64 = 5_000;
     run(async |cx| {
         let beyond = (0..cx.pes()).map(Pe::new).find(|pe| rack(&cx, *pe) == 1);
@@ -77,9 +75,7 @@ fn rack_by_name() -> usize {
     usize::from(name.starts_with("r2"))
 }
 
-#[test]
-#[ignore = "runs under a launcher"]
-fn share_between_racks() {
+pub(super) fn share_between_racks() {
     run(async |cx| {
         let task = |_: u32| {
             std::thread::sleep(Duration::from_micros(100));
@@ -92,9 +88,7 @@ fn share_between_racks() {
     });
 }
 
-#[test]
-#[ignore = "runs under a launcher"]
-fn compare_maps() {
+pub(super) fn compare_maps() {
     // A task takes as long as the shortest message between racks.
     let task = |n: u64| {
         std::thread::sleep(Duration::from_millis(4));
@@ -128,9 +122,7 @@ fn compare_maps() {
     });
 }
 
-#[test]
-#[ignore = "runs under a launcher"]
-fn work_until_told() {
+pub(super) fn work_until_told() {
     run(async |cx| {
         while !is_marked("enough") {
             let sums = par_map(&cx, |n: u64| (0..n).sum::<u64>(), 0..400).await?;
@@ -142,9 +134,7 @@ fn work_until_told() {
     });
 }
 
-#[test]
-#[ignore = "runs under a launcher"]
-fn work_until_asked() {
+pub(super) fn work_until_asked() {
     use futures_util::StreamExt as _;
     use futures_util::future::{Either, select};
     run(async |cx| {
@@ -166,9 +156,7 @@ fn work_until_asked() {
 }
 
 /// Connects to all ports of the other hosts, and sends garbage to each that answers.
-#[test]
-#[ignore = "runs on a host"]
-fn scan() {
+pub(super) fn scan() {
     use std::io::Write as _;
     let mut answers = 0;
     for host in [[10, 77, 1, 1], [10, 77, 1, 2], [10, 77, 2, 1]] {

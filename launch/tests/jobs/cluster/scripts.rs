@@ -10,14 +10,14 @@ use ultramarine_testkit::eventually;
 
 /// A folder with the programs of this build, where the scripts look for them. `None`: the examples
 /// are not built.
-fn with_programs(name: &str) -> Option<Folder> {
+fn with_programs() -> Option<Folder> {
     let program = Path::new(the_command()).with_file_name("sum_euler");
     if !program.exists() {
         println!("skipped: the examples are not built");
         return None;
     }
-    let folder = Folder::new(name);
-    let release = folder.0.join("target/release");
+    let folder = Folder::new();
+    let release = folder.join("target/release");
     std::fs::create_dir_all(&release).expect("the folder is ours");
     for program in [Path::new(the_command()), &program] {
         let name = program.file_name().expect("it has one");
@@ -40,13 +40,13 @@ fn script(name: &str) -> String {
 fn submit(cluster: &Cluster, folder: &Folder, name: &str, flags: &[&str]) -> String {
     let mut sbatch = cluster.on("login");
     sbatch.args(["sbatch", "--parsable", &format!("--output={name}")]).args(flags);
-    let shorter = folder.0.join(format!("{name}.sbatch"));
+    let shorter = folder.join(&format!("{name}.sbatch"));
     let shorter_sum = |text: String, sum| text.replace(sum, "--upto 8000");
     let text =
         ["--upto 100000 --tasks 2000", "--upto 20000"].into_iter().fold(script(name), shorter_sum);
     // `sbatch --wait` looks only now and then whether it has ended.
     std::fs::write(&shorter, text + "\necho \"ended with $?\"\n").expect("the folder is ours");
-    sbatch.arg("--chdir").arg(&folder.0).arg(shorter);
+    sbatch.arg("--chdir").arg(folder.0.path()).arg(shorter);
     let ended = run(sbatch);
     assert!(ended.is_success, "{name}: {}", ended.err);
     ended.out.trim().to_owned()
@@ -54,7 +54,7 @@ fn submit(cluster: &Cluster, folder: &Folder, name: &str, flags: &[&str]) -> Str
 
 /// Waits until a submitted script has ended well. Returns its output.
 fn output(folder: &Folder, name: &str) -> String {
-    let read = || std::fs::read_to_string(folder.0.join(name)).unwrap_or_default();
+    let read = || std::fs::read_to_string(folder.join(name)).unwrap_or_default();
     // Slurm looks at times of jobs twice a minute.
     let start = Instant::now();
     while !read().contains("ended with ") {
@@ -78,7 +78,7 @@ fn is_partial(out: &str) {
 #[test]
 fn batch_scripts_do_what_they_say() {
     let Some(cluster) = Cluster::up() else { return };
-    let Some(folder) = with_programs("scripts") else { return };
+    let Some(folder) = with_programs() else { return };
     for name in ["plain", "requeue", "no-kill", "heterogeneous"] {
         submit(&cluster, &folder, name, &[]);
         let out = output(&folder, name);
@@ -93,13 +93,9 @@ fn batch_scripts_do_what_they_say() {
 #[test]
 fn a_script_that_is_asked_to_end_prints_what_it_has() {
     let Some(cluster) = Cluster::up() else { return };
-    let Some(folder) = with_programs("walltime") else { return };
+    let Some(folder) = with_programs() else { return };
     let job = submit(&cluster, &folder, "walltime", &[]);
-    let slurm = |words: &[&str]| {
-        let mut command = cluster.on("login");
-        command.args(words);
-        run(command).out
-    };
+    let slurm = |words: &[&str]| cluster.run_on("login", words).out;
     let step = format!("{job}.0");
     eventually("the processes run", || slurm(&["squeue", "--steps", "--noheader"]).contains(&step));
     // In the first moments there may be no process yet to hear it.
@@ -114,7 +110,7 @@ fn a_script_that_is_asked_to_end_prints_what_it_has() {
 #[ignore = "takes a minute"]
 fn slurm_asks_a_script_to_end_before_its_time_is_up() {
     let Some(cluster) = Cluster::up() else { return };
-    let Some(folder) = with_programs("walltime_by_itself") else { return };
+    let Some(folder) = with_programs() else { return };
     submit(&cluster, &folder, "walltime", &["--time=2", "--signal=TERM@80"]);
     is_partial(&output(&folder, "walltime"));
 }
@@ -124,22 +120,18 @@ fn slurm_asks_a_script_to_end_before_its_time_is_up() {
 #[test]
 fn a_job_goes_on_in_its_next_allocation() {
     let Some(cluster) = Cluster::up() else { return };
-    let Some(folder) = with_programs("requeue") else { return };
+    let Some(folder) = with_programs() else { return };
     let text = script("requeue").replace("--upto 20000", "--upto 12000 --tasks 1000");
-    std::fs::write(folder.0.join("script"), text).expect("the folder is ours");
-    let slurm = |words: &[&str]| {
-        let mut command = cluster.on("login");
-        command.args(words);
-        run(command)
-    };
-    let own = folder.0.to_str().expect("it is a plain path");
+    std::fs::write(folder.join("script"), text).expect("the folder is ours");
+    let slurm = |words: &[&str]| cluster.run_on("login", words);
+    let own = folder.0.path().to_str().expect("it is a plain path");
     let batch = slurm(&["sh", "-c", "cd $0; sbatch --parsable --output=out script", own]);
     let job = batch.out.trim();
-    let journal = folder.0.join(format!("sum_euler-{job}.journal"));
+    let journal = folder.join(&format!("sum_euler-{job}.journal"));
     let done = || inspect(&journal).map_or(0, |found| found.report.done.count());
     eventually("results are in the journal", || done() > 50);
     slurm(&["scancel", "--batch", "--signal=USR1", job]);
-    let out = || std::fs::read_to_string(folder.0.join("out")).unwrap_or_default();
+    let out = || std::fs::read_to_string(folder.join("out")).unwrap_or_default();
     eventually("the job is ended", || out().contains("DUE TO JOB REQUEUE"));
     assert!(done() < 1000, "it was over before: {}", out());
     // In the queue again it would wait for two minutes, in case that its nodes are not ready. (It

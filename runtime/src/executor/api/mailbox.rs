@@ -332,8 +332,7 @@ impl Context {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU32, Ordering};
-    use std::task::Wake;
+    use ultramarine_testkit::Woken;
 
     #[test]
     fn senders_take_turns_and_none_is_queued_twice() {
@@ -355,16 +354,6 @@ mod tests {
         assert_eq!(mail_queue.state.lock().next_of_any(), Some((two, 8)));
     }
 
-    /// Counts how often it is woken.
-    #[derive(Default)]
-    struct Woken(AtomicU32);
-
-    impl Wake for Woken {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
     /// A queue in which one waits for each of the senders 1 and 2, and another for any.
     fn awaited() -> (MailQueue<u32>, [Arc<Woken>; 3]) {
         let mail_queue = MailQueue::new(Arc::default());
@@ -372,15 +361,15 @@ mod tests {
         let mut state = mail_queue.state.lock();
         for (sender, by) in [(1, 0), (2, 1)] {
             let sender = state.from.entry(Pe::new(sender)).or_default();
-            sender.waker = Some(Waker::from(woken[by].clone()));
+            sender.waker = Some(woken[by].waker());
         }
-        state.waker = Some(Waker::from(woken[2].clone()));
+        state.waker = Some(woken[2].waker());
         drop(state);
         (mail_queue, woken)
     }
 
     fn counts(woken: &[Arc<Woken>; 3]) -> [u32; 3] {
-        woken.each_ref().map(|one| one.0.load(Ordering::Relaxed))
+        woken.each_ref().map(|one| one.count())
     }
 
     #[test]

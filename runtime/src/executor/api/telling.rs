@@ -151,7 +151,7 @@ impl Context {
     ///
     /// All PEs start the messages to all of one sender in the order in which they were sent, as
     /// long as no PE dies. If a PE dies before it has passed a message on, the PEs below it do not
-    /// get it.
+    /// get it. The messages that a PE sends after it has heard of a death go round the dead PE.
     ///
     /// # Errors
     ///

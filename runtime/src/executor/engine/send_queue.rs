@@ -123,7 +123,7 @@ impl SendQueue {
 mod tests {
     use super::*;
     use crate::protocol::message::Message;
-    use crate::transport::{PortSettings, memory};
+    use crate::transport::{PortSettings, memory, testing};
     use std::time::Duration;
 
     const THERE: Pe = Pe::new(1);
@@ -134,11 +134,17 @@ mod tests {
 
     /// Two ports with room for this many bytes, of which the second is PE 1's.
     fn ports(backlog_bytes_max: usize) -> [Port; 2] {
-        let mut lanes = memory::network(2).into_iter();
-        [Pe::ROOT, THERE].map(|pe| {
-            let lane = Box::new(lanes.next().expect("two lanes"));
-            Port::new(pe, 2, lane, PortSettings { backlog_bytes_max, ..PortSettings::default() })
-        })
+        let settings = PortSettings { backlog_bytes_max, ..PortSettings::default() };
+        testing::ports(memory::network(2), settings)
+    }
+
+    /// The lengths of the packets that the other port gets.
+    fn lengths(port: &mut Port, peer: &mut Port) -> Vec<usize> {
+        let mut lengths = Vec::new();
+        port.flush(Duration::ZERO).expect("the peer is there");
+        peer.poll(Duration::ZERO, &mut |_, packet, _| lengths.push(packet.len()))
+            .expect("it goes on");
+        lengths
     }
 
     #[test]
@@ -197,10 +203,7 @@ mod tests {
         send_queue.push(THERE, message(10, PACKET_BYTES_MAX));
         (11..200).for_each(|number| send_queue.push(THERE, message(number, 100)));
         assert!(send_queue.post(Pe::ROOT, &mut port).expect("they are not too long"));
-        port.flush(Duration::ZERO).expect("the peer is there");
-        let mut lengths = Vec::new();
-        let mut take = |_: Pe, packet: &[u8], _: Option<Array>| lengths.push(packet.len());
-        peer.poll(Duration::ZERO, &mut take).expect("it goes on");
+        let lengths = lengths(&mut port, &mut peer);
         assert!(lengths[0] < 200 && lengths[1] > PACKET_BYTES_MAX, "{lengths:?}");
         assert!((9..15).contains(&lengths[2..].len()), "{lengths:?}");
         assert!(lengths[2..].iter().all(|length| *length <= PACKET_BYTES_MAX), "{lengths:?}");
@@ -214,10 +217,7 @@ mod tests {
         send_queue.push(THERE, message(0, PACKET_BYTES_MAX));
         send_queue.push(THERE, Message::Farewell);
         assert!(send_queue.post(Pe::ROOT, &mut port).expect("they are not too long"));
-        port.flush(Duration::ZERO).expect("the peer is there");
-        let mut lengths = Vec::new();
-        let mut take = |_: Pe, packet: &[u8], _: Option<Array>| lengths.push(packet.len());
-        peer.poll(Duration::ZERO, &mut take).expect("it goes on");
+        let lengths = lengths(&mut port, &mut peer);
         assert!(lengths[1] > PACKET_BYTES_MAX, "{lengths:?}");
         assert_eq!([lengths.len(), lengths[0], lengths[2]], [3, 1, 1]);
     }

@@ -243,6 +243,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::task::Wake;
+    use ultramarine_testkit::Woken;
 
     type Number = Slot<u32>;
 
@@ -291,16 +292,6 @@ mod tests {
         assert_eq!(ended, Poll::Ready(Err(TaskError::ShuttingDown)));
     }
 
-    /// Counts how often it is woken.
-    #[derive(Default)]
-    struct Woken(AtomicU32);
-
-    impl Wake for Woken {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
     fn poll(waiting: &mut Wait<u32>, waker: &Waker) -> Poll<Result<Arc<u32>, TaskError>> {
         Pin::new(waiting).poll(&mut Context::from_waker(waker))
     }
@@ -346,11 +337,11 @@ mod tests {
         let mut waiting = [(); 2].map(|()| slot.clone().wait());
         let given_up = slot.clone().wait();
         for (moved, by) in [(0, 0), (0, 1), (1, 2)] {
-            assert!(poll(&mut waiting[moved], &Waker::from(woken[by].clone())).is_pending());
+            assert!(poll(&mut waiting[moved], &woken[by].waker()).is_pending());
         }
         drop(given_up);
         slot.settle(Ok(Arc::new(1)));
-        assert_eq!(woken.map(|one| one.0.load(Ordering::Relaxed)), [0, 1, 1]);
+        assert_eq!(woken.map(|one| one.count()), [0, 1, 1]);
         assert!(!slot.is_gone());
     }
 

@@ -62,25 +62,15 @@ impl Timers {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, Ordering};
-    use std::task::Wake;
-
-    #[derive(Default)]
-    struct Woken(AtomicU32);
-
-    impl Wake for Woken {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
+    use ultramarine_testkit::Woken;
 
     #[test]
     fn each_sleeper_is_woken_once_when_its_time_has_come() {
         let (timers, start) = (Timers::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         let woken: [Arc<Woken>; 5] = Default::default();
-        let waker = |n: usize| Waker::from(woken[n].clone());
-        let count = || woken.each_ref().map(|one| one.0.load(Ordering::Relaxed));
+        let waker = |n: usize| woken[n].waker();
+        let count = || woken.each_ref().map(|one| one.count());
         let mut numbers = [None; 5];
         // The first two at the same time; the third is replaced by the fourth; the fifth goes.
         timers.enter(at(2), &mut numbers[0], waker(0));

@@ -85,6 +85,12 @@ impl Living {
         self.count_below(numbers.end).saturating_sub(self.count_below(numbers.start))
     }
 
+    /// The dead PEs with these numbers.
+    pub(in crate::protocol) fn dead_in(&self, numbers: Range<u32>) -> impl Iterator<Item = Pe> {
+        let first = self.dead.partition_point(|dead| *dead < numbers.start);
+        self.dead[first..].iter().copied().take_while(move |dead| *dead < numbers.end).map(Pe::new)
+    }
+
     /// The first living PE with one of these numbers.
     pub fn first_in(&self, numbers: Range<u32>) -> Option<Pe> {
         self.at(self.count_below(numbers.start)).filter(|pe| pe.number() < numbers.end)
@@ -199,6 +205,8 @@ mod tests {
                 let within: Vec<_> = within.collect();
                 prop_assert_eq!(living.count_in(start..end), within.len() as u32);
                 prop_assert_eq!(living.first_in(start..end), within.first().copied());
+                let absent = (start..end.min(pes)).map(Pe::new).filter(|pe| !row.contains(pe));
+                prop_assert!(living.dead_in(start..end).eq(absent));
             }
             prop_assert_eq!(living.are_all(), row.len() == pes as usize);
             let all: BTreeSet<_> = row.iter().copied().collect();

@@ -1,14 +1,14 @@
 //! Tasks that are cancelled on their way.
 
-use super::world::{World, fish_of, settings};
+use super::world::{fish_of, flat};
 use crate::protocol::{Message, Version};
-use ultramarine_topology::{Distance, Topology};
+use ultramarine_topology::Distance;
 
 /// A task is stolen, comes home as stolen work, and is cancelled there while the next FISH has
 /// arrived already.
 #[test]
 fn what_has_come_home_is_not_given_away_once_it_is_cancelled() {
-    let mut world = World::new(Topology::flat(2), &settings(), 1);
+    let mut world = flat(2);
     let task = world.spawn(0, Distance::ONE, 0);
     for (victim, thief) in [(0, 1), (1, 0)] {
         world.handle(victim, thief, Message::Fish(fish_of(thief)));
@@ -27,7 +27,7 @@ fn what_has_come_home_is_not_given_away_once_it_is_cancelled() {
 /// Home does not know where the task is: it is on its way between two others.
 #[test]
 fn a_task_that_is_cancelled_between_two_others_is_dropped_when_it_has_arrived() {
-    let mut world = World::new(Topology::flat(3), &settings(), 1);
+    let mut world = flat(3);
     let task = world.spawn(0, Distance::ONE, 0);
     world.handle(0, 1, Message::Fish(fish_of(1)));
     world.deliver_only();
@@ -46,7 +46,7 @@ fn a_task_that_is_cancelled_between_two_others_is_dropped_when_it_has_arrived() 
 /// The ACK of a task that is done already may come late.
 #[test]
 fn an_ack_has_an_answer_only_if_its_task_was_cancelled() {
-    let mut world = World::new(Topology::flat(3), &settings(), 1);
+    let mut world = flat(3);
     let [wanted, other] = [0, 0].map(|bytes| world.spawn(0, Distance::ONE, bytes).future);
     let ack = Message::Ack { future: wanted, version: Version { replica: 0, age: 3 } };
     world.handle(0, 2, ack.clone());
@@ -62,7 +62,7 @@ fn an_ack_has_an_answer_only_if_its_task_was_cancelled() {
 /// A PE that has died, or that has ended, needs not be told.
 #[test]
 fn one_message_cancels_all_tasks_that_a_pe_has() {
-    let mut world = World::new(Topology::flat(4), &settings(), 1);
+    let mut world = flat(4);
     let futures: Vec<_> = (0..6).map(|_| world.spawn(0, Distance::ONE, 0)).collect();
     // A worker would run the youngest first.
     for (task, to) in futures.iter().zip([1, 2, 1, 2, 3, 3]).rev() {

@@ -1,6 +1,6 @@
 //! How a job ends.
 
-use super::world::{World, chooser, pe, settings};
+use super::world::{World, chooser, flat, pe, settings};
 use crate::protocol::{Leaving, Message, Phase};
 use std::time::Duration;
 use ultramarine_topology::{Distance, Topology};
@@ -97,7 +97,7 @@ fn tasks_are_cancelled_where_they_are_until_their_home_takes_leave() {
 
 #[test]
 fn a_release_out_of_turn_ends_the_job_here() {
-    let mut world = World::new(Topology::flat(3), &settings(), 1);
+    let mut world = flat(3);
     world.handle(1, 2, Message::Release);
     assert_eq!(world.phases()[1], Phase::Released);
     assert_eq!(world.seats[1].shut_down, 1, "no task goes on");
@@ -105,7 +105,7 @@ fn a_release_out_of_turn_ends_the_job_here() {
 
 #[test]
 fn a_pe_that_is_ending_neither_fishes_nor_gives() {
-    let mut world = World::new(Topology::flat(3), &settings(), 1);
+    let mut world = flat(3);
     world.spawn_many(10, 1, Distance::ONE, 0);
     world.tick(2, true);
     world.end();
@@ -120,7 +120,7 @@ fn a_pe_that_is_ending_neither_fishes_nor_gives() {
 
 #[test]
 fn ending_twice_is_ending_once() {
-    let mut world = World::new(Topology::flat(4), &settings(), 1);
+    let mut world = flat(4);
     world.end();
     world.end();
     assert_eq!(world.flying.len(), 2, "SHUTDOWN to each child, once");
@@ -131,7 +131,7 @@ fn ending_twice_is_ending_once() {
 
 #[test]
 fn a_failure_reaches_the_root() {
-    let mut world = World::new(Topology::flat(5), &settings(), 1);
+    let mut world = flat(5);
     let failed = |reason: &str| Message::Failed { reason: reason.to_owned() };
     world.handle(0, 3, failed("no room"));
     assert_eq!(world.seats[0].failures, [(pe(3), "no room".to_owned())]);
@@ -143,7 +143,7 @@ fn a_failure_reaches_the_root() {
 /// The time after which a PE may leave, in milliseconds since the job ended there. The PE is never
 /// idle: others acknowledge nothing, except SHUTDOWN if `has_reached`.
 fn leaves_after(goodbye_at: Option<u64>, has_failures: bool, has_reached: bool) -> Option<u64> {
-    let mut world = World::new(Topology::flat(4), &settings(), 1);
+    let mut world = flat(4);
     if has_failures {
         world.mark_dead(1, 3);
     }
@@ -170,7 +170,7 @@ fn a_pe_waits_for_others_until_one_has_died_or_left() {
 
 #[test]
 fn deaths_that_are_heard_of_together_cost_one_new_shutdown_for_each_child() {
-    let mut world = World::new(Topology::flat(9), &settings(), 1);
+    let mut world = flat(9);
     world.end();
     world.flying.clear();
     world.mark_all_dead(0, &[1, 2, 3, 2]);
@@ -182,7 +182,7 @@ fn deaths_that_are_heard_of_together_cost_one_new_shutdown_for_each_child() {
 
 #[test]
 fn after_a_death_a_pe_leaves_without_taking_leave() {
-    let mut world = World::new(Topology::flat(3), &settings(), 1);
+    let mut world = flat(3);
     world.handle(2, 0, Message::Shutdown);
     world.mark_dead(2, 1);
     world.flying.clear();

@@ -1,15 +1,14 @@
 //! Which victims a thief asks, and how often.
 
-use super::world::{World, eight, pe, settings};
-use crate::protocol::Need;
-use crate::protocol::{FishingSettings, Message};
+use super::world::{World, eight, flat, pe, settings};
+use crate::protocol::{FishingSettings, Message, Need};
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 use ultramarine_topology::{Distance, LevelKind, Place, Topology};
 
 #[test]
 fn a_fish_is_answered_with_a_task() {
-    let mut world = World::new(Topology::flat(2), &settings(), 1);
+    let mut world = flat(2);
     let task = world.spawn(0, Distance::ONE, 5);
     assert!(world.tick(1, true).is_some());
     let fish = world.deliver_only();
@@ -29,7 +28,7 @@ fn a_fish_is_answered_with_a_task() {
 
 #[test]
 fn a_pe_above_the_low_water_mark_does_not_fish() {
-    let mut world = World::new(Topology::flat(2), &settings(), 1);
+    let mut world = flat(2);
     world.spawn(1, Distance::ONE, 0);
     world.spawn(1, Distance::ONE, 0);
     assert_eq!(world.tick(1, true), None);
@@ -52,7 +51,7 @@ fn one_fish_at_a_time() {
 
 #[test]
 fn a_pe_that_is_alone_never_fishes() {
-    let mut world = World::new(Topology::flat(1), &settings(), 1);
+    let mut world = flat(1);
     assert_eq!(world.tick(0, true), None);
     assert!(world.flying.is_empty());
 }
@@ -93,23 +92,15 @@ fn the_next_fish_searches_a_wider_ball_and_after_a_success_asks_the_giver() {
         for victims in asked.iter_mut().take(4) {
             world.now += Duration::from_secs(1);
             world.tick(0, true);
-            let (victim, fish) = world.catch_fish();
-            victims.insert(victim.number());
-            world.handle(0, 7, Message::NoWork { serial: fish.serial });
+            victims.insert(refuse(&mut world));
         }
         // The fifth goes to the rack; it succeeds.
         world.now += Duration::from_secs(1);
         world.tick(0, true);
-        let (_, fish) = world.catch_fish();
-        world.spawn(7, Distance::ONE, 0);
-        world.handle(7, 0, Message::Fish(fish));
-        world.deliver_only();
-        world.run_one(0);
+        feed(&mut world, 7);
         world.tick(0, true);
-        let (giver, fish) = world.catch_fish();
-        asked[4].insert(giver.number());
         // It has nothing left, and the search begins anew.
-        world.handle(0, 7, Message::NoWork { serial: fish.serial });
+        asked[4].insert(refuse(&mut world));
         world.now += Duration::from_secs(1);
         world.tick(0, true);
         asked[5].insert(world.catch_fish().0.number());
@@ -121,6 +112,22 @@ fn the_next_fish_searches_a_wider_ball_and_after_a_success_asks_the_giver() {
 
 const NANOSECOND: Duration = Duration::from_nanos(1);
 
+/// PE 0 gets a task of this PE for its FISH, and runs it.
+fn feed(world: &mut World, giver: u32) {
+    let (_, fish) = world.catch_fish();
+    world.spawn(giver, Distance::ONE, 0);
+    world.handle(giver, 0, Message::Fish(fish));
+    world.deliver_only();
+    world.run_one(0);
+}
+
+/// The FISH of PE 0 finds nothing. Returns the PE that it asked.
+fn refuse(world: &mut World) -> u32 {
+    let (victim, fish) = world.catch_fish();
+    world.handle(0, 1, Message::NoWork { serial: fish.serial });
+    victim.number()
+}
+
 /// The waits after the first NOWORKs in a row.
 fn waits(world: &mut World, count: usize) -> Vec<Duration> {
     let mut waits = Vec::new();
@@ -128,8 +135,7 @@ fn waits(world: &mut World, count: usize) -> Vec<Duration> {
         if world.flying.is_empty() {
             world.tick(0, true);
         }
-        let (_, fish) = world.catch_fish();
-        world.handle(0, 1, Message::NoWork { serial: fish.serial });
+        refuse(world);
         let due = world.tick(0, true).expect("it waits");
         assert!(world.flying.is_empty(), "not before the wait is over");
         waits.push(due.saturating_sub(world.now));
@@ -162,11 +168,7 @@ fn waits_grow_between_their_limits_and_success_resets_them() {
             );
             *mean += wait / SEEDS;
         }
-        let (_, fish) = world.catch_fish();
-        world.spawn(1, Distance::ONE, 0);
-        world.handle(1, 0, Message::Fish(fish));
-        world.deliver_only();
-        world.run_one(0);
+        feed(&mut world, 1);
         let after_success = waits(&mut world, 1)[0];
         assert!(after_success <= 2 * settings.min_fish_delay, "{after_success:?}");
     }
@@ -188,8 +190,7 @@ fn a_pe_that_runs_dry_asks_anew_once_for_each_success() {
     // While it asks ahead of need it is refused, until the waits are long.
     let refused = |world: &mut World| {
         world.tick(0, false);
-        let (_, fish) = world.catch_fish();
-        world.handle(0, 1, Message::NoWork { serial: fish.serial });
+        refuse(world);
         let due = world.tick(0, false).expect("it waits");
         assert!(world.flying.is_empty());
         due
@@ -199,8 +200,7 @@ fn a_pe_that_runs_dry_asks_anew_once_for_each_success() {
     }
     assert!(refused(&mut world) > world.now + min_fish_delay);
     world.tick(0, true);
-    let (_, fish) = world.catch_fish();
-    world.handle(0, 1, Message::NoWork { serial: fish.serial });
+    refuse(&mut world);
     let due = world.tick(0, true).expect("it waits");
     assert!(due <= world.now + 2 * min_fish_delay, "the wait begins anew");
     // Another need within the same dry spell changes nothing.
@@ -209,11 +209,7 @@ fn a_pe_that_runs_dry_asks_anew_once_for_each_success() {
     assert!(world.flying.is_empty(), "once");
     world.now = due;
     world.tick(0, true);
-    let (_, fish) = world.catch_fish();
-    world.spawn(1, Distance::ONE, 0);
-    world.handle(1, 0, Message::Fish(fish));
-    world.deliver_only();
-    world.run_one(0);
+    feed(&mut world, 1);
     // It asks once more after a success, also if it runs dry before the answer comes.
     world.tick(0, false);
     let (_, fish) = world.catch_fish();
@@ -225,13 +221,9 @@ fn a_pe_that_runs_dry_asks_anew_once_for_each_success() {
 
 #[test]
 fn a_dead_giver_is_not_asked() {
-    let mut world = World::new(Topology::flat(3), &settings(), 1);
+    let mut world = flat(3);
     world.tick(0, true);
-    let (_, fish) = world.catch_fish();
-    world.spawn(2, Distance::ONE, 0);
-    world.handle(2, 0, Message::Fish(fish));
-    world.deliver_only();
-    world.run_one(0);
+    feed(&mut world, 2);
     world.mark_dead(0, 2);
     world.tick(0, true);
     assert_eq!(world.catch_fish().0, pe(1));
@@ -258,11 +250,7 @@ fn a_giver_that_does_not_answer_is_not_asked_again() {
     for seed in 0..20 {
         let mut world = World::new(Topology::flat(9), &settings(), seed);
         world.tick(0, true);
-        let (_, fish) = world.catch_fish();
-        world.spawn(5, Distance::ONE, 0);
-        world.handle(5, 0, Message::Fish(fish));
-        world.deliver_only();
-        world.run_one(0);
+        feed(&mut world, 5);
         world.now = world.tick(0, true).expect("it waits");
         assert_eq!(world.catch_fish().0, pe(5));
         world.tick(0, true);
@@ -273,7 +261,7 @@ fn a_giver_that_does_not_answer_is_not_asked_again() {
 
 #[test]
 fn a_lost_fish_is_given_up_at_its_deadline() {
-    let mut world = World::new(Topology::flat(2), &settings(), 1);
+    let mut world = flat(2);
     let deadline = settings().fish_deadline;
     assert_eq!(world.tick(0, true), Some(deadline));
     world.catch_fish();
@@ -290,7 +278,7 @@ fn a_lost_fish_is_given_up_at_its_deadline() {
 
 #[test]
 fn a_fish_that_is_not_answered_makes_the_pe_wait_longer_for_the_next_answer() {
-    let mut world = World::new(Topology::flat(2), &settings(), 1);
+    let mut world = flat(2);
     let cast = |world: &mut World| {
         let due = world.tick(0, true).expect("it waits");
         let (_, fish) = world.catch_fish();
@@ -308,7 +296,7 @@ fn a_fish_that_is_not_answered_makes_the_pe_wait_longer_for_the_next_answer() {
 
 #[test]
 fn after_a_death_the_next_answer_is_awaited_no_longer_than_the_first() {
-    let mut world = World::new(Topology::flat(3), &settings(), 1);
+    let mut world = flat(3);
     for _ in 0..3 {
         world.now = world.tick(0, true).expect("it waits");
         world.catch_fish();
@@ -349,7 +337,7 @@ fn a_pe_that_lacks_work_keeps_its_only_task() {
 
 #[test]
 fn a_late_schedule_is_still_taken_and_ends_no_other_fish() {
-    let mut world = World::new(Topology::flat(2), &settings(), 1);
+    let mut world = flat(2);
     let task = world.spawn(1, Distance::ONE, 0);
     world.tick(0, true);
     world.deliver_only();
@@ -369,7 +357,7 @@ fn a_late_schedule_is_still_taken_and_ends_no_other_fish() {
 
 #[test]
 fn a_no_work_that_is_late_or_comes_twice_changes_nothing() {
-    let mut world = World::new(Topology::flat(2), &settings(), 1);
+    let mut world = flat(2);
     world.tick(0, true);
     let (_, first) = world.catch_fish();
     world.handle(0, 1, Message::NoWork { serial: first.serial });

@@ -1,9 +1,8 @@
 //! Laws that hold for all events, in any order.
 
-use super::world::{Letter, World, eight, fish_of, pe, settings};
+use super::world::{Letter, World, eight, fish_of, parcel, pe, settings};
 use crate::protocol::fish_state::{DEADLINE_GROWTH_MAX, WaitingFish};
-use crate::protocol::message::Bytes;
-use crate::protocol::{FishingSettings, Message, Node, Parcel, TaskId, Version};
+use crate::protocol::{FishingSettings, Message, Node, TaskId};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -155,20 +154,13 @@ fn hash_of(node: &Node) -> u64 {
 fn nodes_that_differ_in_anything_that_counts_are_different() {
     let world = World::new(eight(), &settings(), 1);
     let node = &world.nodes[0];
-    let parcel = || Parcel {
-        task: TaskId { home: pe(0), future: 1 },
-        radius: Distance::ONE,
-        supervised: true,
-        version: Version::default(),
-        body: Bytes::default(),
-    };
     let waiting = || WaitingFish { fish: fish_of(1), until: Duration::ZERO };
     let changes: [&dyn Fn(&mut Node); 8] = [
         &|node| node.me = pe(1),
         &|node| node.ending.said_farewell = true,
         &|node| node.fishing.serial += 1,
         &|node| node.waiting.push(waiting()),
-        &|node| node.supervision.record_waiting(parcel()),
+        &|node| node.supervision.record_waiting(parcel(0, 1, true)),
         &|node| node.losses.left += 1,
         &|node| node.living.remove(&[pe(2)]),
         &|node| node.has_cancelled = true,

@@ -1,28 +1,21 @@
 //! Deaths that cost many tasks.
 
-use super::world::{Letter, World, fish_of, pe, settings};
+use super::world::{Letter, World, fish_of, flat, parcel, pe};
 use crate::error::TaskError;
 use crate::protocol::message::Bytes;
 use crate::protocol::settings::LOSSES_PER_TURN;
-use crate::protocol::{Fish, Message, Need, Parcel, TaskId, Version};
+use crate::protocol::{Fish, Message, Need, Parcel, Version};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
-use ultramarine_topology::{Distance, Topology};
 
 /// Tasks of PE 0, numbered from 1, that are on PE 1.
 fn away(pes: u32, tasks: u64, supervised: bool) -> World {
-    let mut world = World::new(Topology::flat(pes), &settings(), 1);
+    let mut world = flat(pes);
     for future in 1..=tasks {
-        let task = TaskId { home: pe(0), future };
-        let (radius, version, body) = (Distance::ONE, Version::default(), Bytes::default());
-        world.place(0, 1, Parcel { task, radius, supervised, version, body });
+        world.place(0, 1, parcel(0, future, supervised));
         world.flying.clear();
     }
     world
-}
-
-fn fish(thief: u32) -> Message {
-    Message::Fish(fish_of(thief))
 }
 
 /// Lets PE 0 take turns until it has no losses to work off. Returns the number of tasks that each
@@ -67,16 +60,14 @@ fn a_turn_takes_back_a_limited_number_of_tasks() {
 fn a_second_death_waits_for_the_losses_of_the_first() {
     let tasks = 2 * LOSSES_PER_TURN as u64;
     let mut world = away(4, tasks, false);
-    let task = TaskId { home: pe(0), future: tasks + 1 };
-    let (radius, version, body) = (Distance::ONE, Version::default(), Bytes::default());
-    world.place(0, 2, Parcel { task, radius, supervised: false, version, body });
+    world.place(0, 2, parcel(0, tasks + 1, false));
     world.mark_dead(0, 1);
     world.mark_dead(0, 2);
     assert_eq!(world.seats[0].filled.len(), LOSSES_PER_TURN);
     turns(&mut world, |_| 0);
     assert_eq!(world.seats[0].filled.len() as u64, tasks + 1);
     let last = world.seats[0].filled.last();
-    assert_eq!(last, Some(&(task.future, Err(TaskError::Lost { pe: pe(2) }))));
+    assert_eq!(last, Some(&(tasks + 1, Err(TaskError::Lost { pe: pe(2) }))));
 }
 
 /// While a task waits to be marked as lost, news may say that it is elsewhere or has ended.
@@ -89,15 +80,13 @@ fn news_of_a_task_that_waits_to_be_lost_is_believed() {
     // PE 1 had handed them on, and its NOTIFYs were lost with it.
     let version = Version { replica: 0, age: 3 };
     world.handle(0, 2, Message::Ack { future: at_another, version });
-    let task = TaskId { home: pe(0), future: home_again };
-    let (radius, body) = (Distance::ONE, Bytes::default());
     let version = Version { replica: 0, age: 2 };
-    let parcel = Parcel { task, radius, supervised: true, version, body };
-    world.handle(0, 2, Message::Schedule { serial: 1, tasks: vec![parcel] });
+    let home_again = Parcel { version, ..parcel(0, home_again, true) };
+    world.handle(0, 2, Message::Schedule { serial: 1, tasks: vec![home_again.clone()] });
     world.handle(0, 2, Message::Result { future: ended, outcome: Ok(Bytes::default()) });
     turns(&mut world, |_| 0);
     assert_eq!(world.nodes[0].statistics().replicas, LOSSES_PER_TURN as u64);
-    assert_eq!(world.run_one(0).map(|parcel| parcel.task), Some(task));
+    assert_eq!(world.run_one(0).map(|parcel| parcel.task), Some(home_again.task));
     // The one that is at PE 2 is lost with PE 2.
     world.mark_dead(0, 2);
     turns(&mut world, |_| 0);
@@ -114,41 +103,24 @@ fn the_choice_for_a_thief_does_not_look_at_all_lost_tasks() {
         world.mark_dead(0, dead);
         turns(&mut world, |_| 0);
         // All are lost twice, and each goes alone, only to a PE that has nothing else to do.
-        give_all(&mut world, 2, TASKS * u64::from(dead == 1));
+        give(&mut world, fish_of(2), TASKS * u64::from(dead == 1));
     }
     for future in TASKS + 1..=2 * TASKS {
-        let task = TaskId { home: pe(0), future };
-        let (radius, version, body) = (Distance::ONE, Version::default(), Bytes::default());
-        world.place(0, 2, Parcel { task, radius, supervised: true, version, body });
+        world.place(0, 2, parcel(0, future, true));
     }
     let busy = Fish { need: Need::Ahead, ..fish_of(3) };
-    let mut given = 0;
-    while given < TASKS {
-        world.flying.clear();
-        world.handle(0, 3, Message::Fish(busy));
-        given += scheduled(&world);
-    }
+    give(&mut world, busy, TASKS);
     assert_eq!(world.nodes[0].statistics().replicas, 2 * TASKS);
 }
 
-/// The number of tasks on their way.
-fn scheduled(world: &World) -> u64 {
-    let tasks = world.flying.iter().map(|letter| match &letter.message {
-        Message::Schedule { tasks, .. } => tasks.len() as u64,
-        other => panic!("no task: {other:?}"),
-    });
-    tasks.sum()
-}
-
-/// Gives a thief this number of tasks.
-fn give_all(world: &mut World, thief: u32, tasks: u64) {
+/// Gives a thief this number of tasks, for as many FISHes as that takes.
+fn give(world: &mut World, fish: Fish, tasks: u64) {
+    world.flying.clear();
     let mut given = 0;
     while given < tasks {
-        world.flying.clear();
-        world.handle(0, thief, fish(thief));
-        given += scheduled(world);
+        world.handle(0, fish.thief.number(), Message::Fish(fish));
+        given += world.take_schedules().concat().len() as u64;
     }
-    world.flying.clear();
 }
 
 /// The CPU time of this thread. (Other programs on the machine do not change it.)
@@ -179,7 +151,7 @@ fn longest_turn() {
             if future % 32 == 0 {
                 let thief = 2 + (future / 32 % 2) as u32;
                 turn(&mut giving, &mut || {
-                    node.handle(Duration::ZERO, pe(thief), fish(thief), host);
+                    node.handle(Duration::ZERO, pe(thief), Message::Fish(fish_of(thief)), host);
                 });
                 host.forget_sent();
             }

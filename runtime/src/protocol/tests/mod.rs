@@ -9,4 +9,4 @@ mod sharing;
 mod supervision;
 mod telling;
 mod waiting;
-mod world;
+pub(super) mod world;

@@ -1,11 +1,18 @@
 //! The tasks that a victim gives away and those that it keeps.
 
-use super::world::{Letter, World, eight, fish_of, need, settings};
+use super::world::{World, eight, fish_of, flat, need, settings};
 use crate::protocol::{Fish, FishingSettings, Message, Parcel};
 use ultramarine_topology::{Distance, Topology};
 
 fn fish(thief: u32, starving: bool, queued: u64) -> Message {
     Message::Fish(Fish { need: need(starving), queued, ..fish_of(thief) })
+}
+
+/// A victim with this number of tasks of this length in bytes, and a thief.
+fn victim(settings: &FishingSettings, queued: usize, bytes: usize) -> World {
+    let mut world = World::new(Topology::flat(2), settings, 1);
+    world.spawn_many(queued, 0, Distance::ONE, bytes);
+    world
 }
 
 /// The tasks that the thief gets for this FISH.
@@ -60,14 +67,12 @@ fn the_smallest_radius_that_reaches_goes_first_and_of_these_the_oldest() {
 fn a_victim_keeps_some_unless_the_thief_is_starving() {
     let settings = FishingSettings { min_sched: 4, ..settings() };
     for queued in 0..12 {
-        let mut world = World::new(Topology::flat(2), &settings, 1);
-        world.spawn_many(queued, 0, Distance::ONE, 0);
+        let mut world = victim(&settings, queued, 0);
         let got = given(&mut world, 0, fish(1, false, 0)).len();
         assert!(got == 0 || world.queued(0) >= settings.min_sched, "{got} of {queued}");
         assert_eq!(got > 0, queued > settings.min_sched, "{got} of {queued}");
     }
-    let mut world = World::new(Topology::flat(2), &settings, 1);
-    world.spawn(0, Distance::ONE, 0);
+    let mut world = victim(&settings, 1, 0);
     assert_eq!(given(&mut world, 0, fish(1, true, 0)).len(), 1, "its last one");
 }
 
@@ -77,8 +82,7 @@ fn a_thief_never_has_more_than_its_victim_afterwards() {
     for starving in [false, true] {
         for queued in 0..40u64 {
             for thief_queued in 0..40u64 {
-                let mut world = World::new(Topology::flat(2), &settings, 1);
-                world.spawn_many(queued as usize, 0, Distance::ONE, 0);
+                let mut world = victim(&settings, queued as usize, 0);
                 let got = given(&mut world, 0, fish(1, starving, thief_queued)).len() as u64;
                 // A starving thief starts one of them at once.
                 let afterwards = (thief_queued + got).saturating_sub(u64::from(starving));
@@ -93,8 +97,7 @@ fn a_thief_never_has_more_than_its_victim_afterwards() {
 fn two_busy_pes_do_not_bounce_a_task() {
     for min_sched in [0, 1] {
         let settings = FishingSettings { min_sched, ..settings() };
-        let mut world = World::new(Topology::flat(2), &settings, 1);
-        world.spawn(0, Distance::ONE, 0);
+        let mut world = victim(&settings, 1, 0);
         for round in 0..1000 {
             world.now += settings.max_fish_delay;
             world.tick(round % 2, false);
@@ -111,8 +114,7 @@ fn several_small_tasks_go_together() {
     let settings =
         FishingSettings { schedule_tasks_max: 10, schedule_bytes_max: 1000, ..settings() };
     let given = |bytes, queued| {
-        let mut world = World::new(Topology::flat(2), &settings, 1);
-        world.spawn_many(queued, 0, Distance::ONE, bytes);
+        let mut world = victim(&settings, queued, bytes);
         given(&mut world, 0, fish(1, true, 0)).len()
     };
     assert_eq!(given(8, 100), 10, "as many as may go in one SCHEDULE");
@@ -129,14 +131,10 @@ fn no_schedule_of_several_tasks_passes_the_limit_of_bytes() {
         (&[280; 20][..], &[3, 1][..]),
         (&[10; 20][..], &[10][..]),
     ] {
-        let mut world = World::new(Topology::flat(2), &settings, 1);
+        let mut world = victim(&settings, 0, 0);
         sizes.iter().for_each(|bytes| world.spawn_many(1, 0, Distance::ONE, *bytes));
         world.handle(0, 1, fish(1, true, 0));
-        let tasks = |letter: Letter| match letter.message {
-            Message::Schedule { tasks, .. } => tasks,
-            other => panic!("no task in {other:?}"),
-        };
-        let schedules: Vec<Vec<Parcel>> = world.flying.drain(..).map(tasks).collect();
+        let schedules = world.take_schedules();
         for tasks in &schedules {
             let bytes: usize = tasks.iter().map(Parcel::bytes).sum();
             assert!(tasks.len() == 1 || bytes <= 1000, "{bytes} bytes in {} tasks", tasks.len());
@@ -147,7 +145,7 @@ fn no_schedule_of_several_tasks_passes_the_limit_of_bytes() {
 
 #[test]
 fn a_placed_task_and_a_result_reach_the_host() {
-    let mut world = World::new(Topology::flat(2), &settings(), 1);
+    let mut world = flat(2);
     let task = world.spawn(0, Distance::ZERO, 3);
     let parcel = world.run_one(0).expect("just spawned");
     world.handle(1, 0, Message::Place(parcel.clone()));
@@ -170,12 +168,8 @@ fn tasks_that_just_fit_go_together() {
         let mut world = World::new(eight(), &settings, 1);
         world.spawn_many(4, 0, Distance::ONE, 100);
         world.handle(0, 1, fish(1, true, 0));
-        let tasks = world.flying.iter().map(|letter| match &letter.message {
-            Message::Schedule { tasks, .. } => tasks.len(),
-            other => panic!("{other:?}"),
-        });
-        let tasks: Vec<usize> = tasks.collect();
-        assert_eq!((tasks.len(), tasks.iter().sum::<usize>()), (schedules, 2), "{tasks:?}");
+        let tasks = world.take_schedules();
+        assert_eq!((tasks.len(), tasks.concat().len()), (schedules, 2), "{tasks:?}");
     }
 }
 

@@ -1,15 +1,11 @@
 //! Tasks whose PEs die are run again, or end with an error.
 
-use super::world::{World, chooser, fish_of, pe, settings};
+use super::world::{World, chooser, fish_of, flat, parcel, pe, settings};
 use crate::error::TaskError;
 use crate::protocol::message::Bytes;
-use crate::protocol::{Fish, Message, Need, Parcel, Phase, TaskId, Version};
+use crate::protocol::{Fish, Message, Need, Parcel, Phase, Version};
 use std::time::Duration;
 use ultramarine_topology::{Distance, LevelKind, Place, Topology};
-
-fn flat(pes: u32) -> World {
-    World::new(Topology::flat(pes), &settings(), 1)
-}
 
 fn fish(thief: u32, need: Need) -> Message {
     Message::Fish(Fish { need, ..fish_of(thief) })
@@ -195,7 +191,7 @@ fn a_task_that_was_packed_for_a_thief_that_has_died_stays() {
         if is_dead {
             world.mark_dead(0, 1);
         }
-        world.hand_over(0, &fish_of(1), parcel);
+        world.act(0, |node, seat| node.hand_over(&fish_of(1), parcel, seat));
         let expected = if is_dead { (1, 0) } else { (0, 1) };
         assert_eq!((world.queued(0), world.flying.len()), expected);
     }
@@ -357,10 +353,9 @@ fn a_task_placed_on_the_dead_is_run_by_others_or_ends_with_an_error() {
     let mut world = flat(4);
     world.mark_dead(0, 1);
     let place = |world: &mut World, supervised, future| {
-        let task = TaskId { home: pe(0), future };
-        let (radius, version, body) = (Distance::ZERO, Version::default(), Bytes::from(vec![]));
-        world.place(0, 1, Parcel { task, radius, supervised, version, body });
-        task
+        let placed = Parcel { radius: Distance::ZERO, ..parcel(0, future, supervised) };
+        world.place(0, 1, placed.clone());
+        placed.task
     };
     place(&mut world, false, 1);
     assert_eq!(world.seats[0].filled, [(1, Err(TaskError::Lost { pe: pe(1) }))]);
@@ -372,11 +367,10 @@ fn a_task_placed_on_the_dead_is_run_by_others_or_ends_with_an_error() {
 #[test]
 fn a_placed_task_that_is_lost_may_run_on_any_pe() {
     let mut world = flat(3);
-    let task = TaskId { home: pe(0), future: 1 };
-    let (radius, version, body) = (Distance::ZERO, Version::default(), Bytes::from(vec![]));
-    world.place(0, 1, Parcel { task, radius, supervised: true, version, body });
+    let placed = Parcel { radius: Distance::ZERO, ..parcel(0, 1, true) };
+    world.place(0, 1, placed.clone());
     world.mark_dead(0, 1);
-    assert_eq!(stolen(&mut world, 0, 2, Need::Idle)[0].task, task);
+    assert_eq!(stolen(&mut world, 0, 2, Need::Idle)[0].task, placed.task);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::protocol::message::{Bytes, Message};
 use crate::wire;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use ultramarine_topology::{Label, LevelKind, Pe, Place, Topology};
+use ultramarine_topology::{LevelKind, Pe, Place, Topology};
 
 fn news() -> Bytes {
     Bytes::from(b"news".to_vec())
@@ -14,10 +14,8 @@ fn news() -> Bytes {
 /// Hosts with these numbers of PEs, in racks of three.
 fn machine(hosts: &[u32]) -> Topology {
     let place = |host: usize| {
-        Place::new(vec![
-            Label::new(LevelKind::Switch, format!("r{}", host / 3)),
-            Label::new(LevelKind::Host, format!("h{host}")),
-        ])
+        let (rack, host) = (format!("r{}", host / 3), format!("h{host}"));
+        Place::from_pairs([(LevelKind::Switch, &*rack), (LevelKind::Host, &*host)])
     };
     let places = hosts.iter().enumerate();
     let places: Vec<_> = places.flat_map(|(host, pes)| vec![place(host); *pes as usize]).collect();
@@ -50,8 +48,12 @@ proptest! {
         let teller = teller.index(pes as usize) as u32;
         let mut dead: Vec<_> = dead.iter().map(|dead| dead.index(pes as usize) as u32).collect();
         dead.retain(|dead| *dead != teller);
+        // The teller has heard of all deaths, each other PE of some.
+        let mut choose = chooser(!seed);
         for (at, dead) in (0..pes).flat_map(|at| dead.iter().map(move |dead| (at, *dead))) {
-            world.mark_dead(at, dead);
+            if at == teller || choose(2) == 0 {
+                world.mark_dead(at, dead);
+            }
         }
         world.tell(teller, 0..pes, news());
         let (sent, far) = deliver_and_count(&mut world, seed);
@@ -111,7 +113,10 @@ fn the_messages_of_a_sender_grow_with_the_logarithm() {
         let pes = hosts * 16;
         let topology = machine(&vec![16; hosts as usize]);
         let branches: Vec<_> = topology.branches(Pe::ROOT, 0..pes).collect();
-        let message = |pes: &_| Message::Tell { pes: std::ops::Range::clone(pes), body: news() };
+        let message = |pes: &_| {
+            let pes = std::ops::Range::clone(pes);
+            Message::Tell { pes, dead: Vec::new(), body: news() }
+        };
         let encoded = branches.iter().map(|branch| wire::encode(&message(branch)).expect("short"));
         let bytes: usize = encoded.map(|bytes| bytes.len()).sum();
         println!("{pes} PEs: {} messages, {bytes} bytes", branches.len());

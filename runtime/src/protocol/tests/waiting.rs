@@ -1,8 +1,7 @@
 //! FISHes that find nothing wait for work at the last PE that they asked.
 
-use super::world::{World, fish_of, pe, settings};
-use crate::protocol::message::Bytes;
-use crate::protocol::{Fish, FishingSettings, Message, Parcel, TaskId, Version};
+use super::world::{World, fish_of, flat, parcel, settings};
+use crate::protocol::{Fish, FishingSettings, Message, Parcel, Version};
 use std::time::Duration;
 use ultramarine_topology::{Distance, Pe, Topology};
 
@@ -84,7 +83,7 @@ fn the_fish_of_a_dead_thief_gets_nothing() {
 
 #[test]
 fn a_fish_that_may_not_have_the_next_task_does_not_wait_for_it() {
-    let mut world = World::new(Topology::flat(3), &settings(), 1);
+    let mut world = flat(3);
     world.tick(1, false);
     world.flying.clear();
     let fish = Fish { serial: 7, patience: Duration::from_millis(20), ..fish_of(0) };
@@ -92,9 +91,7 @@ fn a_fish_that_may_not_have_the_next_task_does_not_wait_for_it() {
     assert!(world.flying.is_empty());
     // A task that was lost once is for neither the root nor its own home.
     let version = Version { replica: 1, age: 0 };
-    let task = TaskId { home: pe(2), future: 1 };
-    let (radius, body) = (Distance::ONE, Bytes::from(vec![]));
-    let parcel = Parcel { task, radius, supervised: true, version, body };
+    let parcel = Parcel { version, ..parcel(2, 1, true) };
     for serial in [1, 2] {
         let tasks = vec![parcel.clone()];
         world.handle(1, 2, Message::Schedule { serial, tasks });
@@ -108,7 +105,7 @@ fn a_fish_that_may_not_have_the_next_task_does_not_wait_for_it() {
 
 #[test]
 fn a_patience_without_limit_is_cut_short() {
-    let mut world = World::new(Topology::flat(2), &settings(), 1);
+    let mut world = flat(2);
     world.tick(1, false);
     world.flying.clear();
     world.now = Duration::from_secs(1);
@@ -126,7 +123,7 @@ fn a_fish_does_not_wait_for_longer_than_its_answer_is_awaited() {
 
 #[test]
 fn only_some_fishes_wait_at_a_pe() {
-    let mut world = World::new(Topology::flat(100), &settings(), 1);
+    let mut world = flat(100);
     for thief in 1..100 {
         let fish = Fish { patience: Duration::from_secs(1), ..fish_of(thief) };
         world.handle(0, thief, Message::Fish(fish));

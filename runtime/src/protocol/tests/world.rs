@@ -1,4 +1,5 @@
-//! Nodes, stand-ins for the rest of their PEs, and the messages between them.
+//! Nodes, stand-ins for the rest of their PEs, and the messages between them. (It is not the
+//! testkit's world: these tests read each message on its way, take some out, and put others in.)
 
 use crate::protocol::message::Bytes;
 use crate::protocol::{
@@ -9,7 +10,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use ultramarine_topology::{Distance, Label, LevelKind, Pe, Place, Topology};
+use ultramarine_testkit::racks;
+use ultramarine_topology::{Distance, Pe, Topology};
 
 /// A message on its way.
 #[derive(Clone, Debug)]
@@ -116,14 +118,8 @@ pub(super) fn settings() -> FishingSettings {
 }
 
 /// Two racks of two hosts of two PEs.
-pub(super) fn eight() -> Topology {
-    let place = |n: u32| {
-        Place::new(vec![
-            Label::new(LevelKind::Switch, format!("r{}", n / 4)),
-            Label::new(LevelKind::Host, format!("h{}", n / 2)),
-        ])
-    };
-    Topology::new(&(0..8).map(place).collect::<Vec<_>>(), &[1; 8]).expect("consistent")
+pub(in crate::protocol) fn eight() -> Topology {
+    Topology::new(&racks(&[2, 2], 2), &[1; 8]).expect("consistent")
 }
 
 pub(super) fn need(starving: bool) -> Need {
@@ -138,6 +134,18 @@ pub(super) fn fish_of(thief: u32) -> Fish {
 
 pub(super) fn pe(number: u32) -> Pe {
     Pe::new(number)
+}
+
+/// A task without a body that may run anywhere and was never away from home.
+pub(super) fn parcel(home: u32, future: u64, supervised: bool) -> Parcel {
+    let task = TaskId { home: pe(home), future };
+    let (radius, version, body) = (Distance::ONE, Version::default(), Bytes::default());
+    Parcel { task, radius, supervised, version, body }
+}
+
+/// PEs of which none is nearer to another than the rest.
+pub(super) fn flat(pes: u32) -> World {
+    World::new(Topology::flat(pes), &settings(), 1)
 }
 
 impl World {
@@ -172,47 +180,35 @@ impl World {
         }
     }
 
+    /// Lets a PE do something, and sends what it says.
+    pub(super) fn act<T>(&mut self, at: u32, act: impl FnOnce(&mut Node, &mut Seat) -> T) -> T {
+        let done = act(&mut self.nodes[at as usize], &mut self.seats[at as usize]);
+        self.post(at);
+        done
+    }
+
     /// Puts a new task of this PE into its pool; its body has this many bytes.
     pub(super) fn spawn(&mut self, home: u32, radius: Distance, bytes: usize) -> TaskId {
-        let seat = &mut self.seats[home as usize];
-        seat.spawned += 1;
-        let task = TaskId { home: pe(home), future: seat.spawned };
-        let (supervised, version) = (false, Version::default());
-        seat.put(Parcel { task, radius, supervised, version, body: Bytes::from(vec![0; bytes]) });
-        task
+        let body = Bytes::from(vec![0; bytes]);
+        self.put_new(home, Parcel { radius, body, ..parcel(home, 0, false) })
+    }
+
+    pub(super) fn spawn_many(&mut self, count: usize, home: u32, radius: Distance, bytes: usize) {
+        (0..count).for_each(|_| _ = self.spawn(home, radius, bytes));
     }
 
     /// Puts a new supervised task of this PE into its pool.
     pub(super) fn spawn_supervised(&mut self, home: u32, radius: Distance) -> TaskId {
+        self.put_new(home, Parcel { radius, ..parcel(home, 0, true) })
+    }
+
+    fn put_new(&mut self, home: u32, mut parcel: Parcel) -> TaskId {
         let seat = &mut self.seats[home as usize];
         seat.spawned += 1;
-        let task = TaskId { home: pe(home), future: seat.spawned };
-        let (version, body) = (Version::default(), Bytes::default());
-        seat.put(Parcel { task, radius, supervised: true, version, body });
+        parcel.task.future = seat.spawned;
+        let task = parcel.task;
+        seat.put(parcel);
         task
-    }
-
-    /// This PE hears that another has died.
-    pub(super) fn mark_dead(&mut self, at: u32, dead: u32) {
-        self.mark_all_dead(at, &[dead]);
-    }
-
-    /// This PE hears that others have died.
-    pub(super) fn mark_all_dead(&mut self, at: u32, dead: &[u32]) {
-        let dead: Vec<Pe> = dead.iter().copied().map(pe).collect();
-        self.nodes[at as usize].mark_dead(&dead, &mut self.seats[at as usize]);
-        self.post(at);
-    }
-
-    pub(super) fn place(&mut self, home: u32, to: u32, parcel: Parcel) {
-        self.nodes[home as usize].place(pe(to), parcel, &mut self.seats[home as usize]);
-        self.post(home);
-    }
-
-    pub(super) fn spawn_many(&mut self, count: usize, home: u32, radius: Distance, bytes: usize) {
-        for _ in 0..count {
-            self.spawn(home, radius, bytes);
-        }
     }
 
     /// Takes from a PE's pool the task that a worker would run next.
@@ -224,40 +220,43 @@ impl World {
         self.seats[at as usize].pool.len()
     }
 
+    /// This PE hears that another has died.
+    pub(super) fn mark_dead(&mut self, at: u32, dead: u32) {
+        self.mark_all_dead(at, &[dead]);
+    }
+
+    /// This PE hears that others have died.
+    pub(super) fn mark_all_dead(&mut self, at: u32, dead: &[u32]) {
+        let dead: Vec<Pe> = dead.iter().copied().map(pe).collect();
+        self.act(at, |node, seat| node.mark_dead(&dead, seat));
+    }
+
+    pub(super) fn place(&mut self, home: u32, to: u32, parcel: Parcel) {
+        self.act(home, |node, seat| node.place(pe(to), parcel, seat));
+    }
+
     pub(super) fn tick(&mut self, at: u32, starving: bool) -> Option<Duration> {
-        let (node, seat) = (&mut self.nodes[at as usize], &mut self.seats[at as usize]);
-        let due = node.tick(self.now, need(starving), seat);
-        self.post(at);
-        due
+        let now = self.now;
+        self.act(at, |node, seat| node.tick(now, need(starving), seat))
     }
 
     pub(super) fn handle(&mut self, at: u32, from: u32, message: Message) {
-        let (node, seat) = (&mut self.nodes[at as usize], &mut self.seats[at as usize]);
-        node.handle(self.now, pe(from), message, seat);
-        self.post(at);
-    }
-
-    /// A task that took a while to be packed goes to a thief.
-    pub(super) fn hand_over(&mut self, at: u32, fish: &Fish, parcel: Parcel) {
-        self.nodes[at as usize].hand_over(fish, parcel, &mut self.seats[at as usize]);
-        self.post(at);
+        let now = self.now;
+        self.act(at, |node, seat| node.handle(now, pe(from), message, seat));
     }
 
     pub(super) fn tell(&mut self, at: u32, pes: Range<u32>, body: Bytes) {
-        self.nodes[at as usize].tell(pes, body, &mut self.seats[at as usize]);
-        self.post(at);
+        self.act(at, |node, seat| node.tell(pes, body, seat));
     }
 
     /// The results of these tasks of this PE are not wanted any more.
     pub(super) fn cancel(&mut self, home: u32, futures: Vec<u64>) {
-        self.nodes[home as usize].cancel(futures, &mut self.seats[home as usize]);
-        self.post(home);
+        self.act(home, |node, seat| node.cancel(futures, seat));
     }
 
     /// The root's main task has ended.
     pub(super) fn end(&mut self) {
-        self.nodes[0].end(&mut self.seats[0]);
-        self.post(0);
+        self.act(0, Node::end);
     }
 
     fn post(&mut self, at: u32) {
@@ -314,9 +313,17 @@ impl World {
     /// Has a PE take leave if everything that it sent has arrived, as its owner would.
     pub(super) fn take_leave(&mut self, at: u32) {
         if self.flying.iter().all(|letter| letter.from != pe(at)) {
-            self.nodes[at as usize].take_leave(&mut self.seats[at as usize]);
-            self.post(at);
+            self.act(at, Node::take_leave);
         }
+    }
+
+    /// Removes the SCHEDULEs on their way, beside which there is nothing. Returns their tasks.
+    pub(super) fn take_schedules(&mut self) -> Vec<Vec<Parcel>> {
+        let tasks = |letter: Letter| match letter.message {
+            Message::Schedule { tasks, .. } => tasks,
+            other => panic!("no task in {other:?}"),
+        };
+        self.flying.drain(..).map(tasks).collect()
     }
 
     /// Removes and returns the only FISH on its way.

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use ultramarine_runtime::detector::{DetectorSettings, FailureEvent};
+use ultramarine_testkit::eventually;
 use ultramarine_topology::Pe;
 
 const CROWD: usize = 100;
@@ -30,7 +31,7 @@ fn dead(watcher: &Watcher, count: usize) -> Vec<Pe> {
 fn a_crowd_agrees_on_who_of_it_is_gone_and_on_the_end() {
     let job = Job::start(CROWD, 0, DetectorSettings::default());
     let heard = |watcher: &Watcher| watcher.counters().heartbeats_received.load(Relaxed) >= 4;
-    super::played::until(|| job.watchers.iter().all(heard));
+    eventually("all have heard", || job.watchers.iter().all(heard));
     let dialled = |watcher: &Watcher| watcher.counters().dialled.load(Relaxed);
     let before: Vec<_> = job.watchers.iter().map(dialled).collect();
     assert!(before.iter().all(|dialled| *dialled <= 2));
@@ -113,5 +114,5 @@ fn a_pe_that_gets_little_of_its_cores_is_not_dead() {
     hogs.into_iter().for_each(|hog| hog.join().unwrap());
     let stalls = |watcher: &Watcher| watcher.counters().stalls.load(Relaxed);
     println!("stalls: {:?}", job.watchers.iter().map(stalls).collect::<Vec<_>>());
-    job.watchers.into_iter().for_each(|watcher| drop(watcher.detector.goodbye()));
+    job.goodbye();
 }

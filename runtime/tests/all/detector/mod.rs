@@ -11,3 +11,8 @@ mod strangers;
 mod witness;
 
 use ultramarine_testkit::PATIENCE;
+use ultramarine_topology::Pe;
+
+const ONE: Pe = Pe::new(1);
+const TWO: Pe = Pe::new(2);
+const THREE: Pe = Pe::new(3);

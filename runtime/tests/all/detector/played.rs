@@ -4,12 +4,12 @@ use super::PATIENCE;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use ultramarine_runtime::detector::{
     Detector, DetectorCounters, DetectorEndpoint, DetectorSettings, FailureEvent,
 };
 use ultramarine_runtime::handshake::{Handshake, JobKey, Purpose, SEAL_BYTES, Session};
-use ultramarine_runtime::protocol::Notice;
+use ultramarine_runtime::protocol::{Heading, Notice};
 use ultramarine_runtime::wire;
 use ultramarine_topology::{Pe, Topology};
 
@@ -89,6 +89,19 @@ impl Job {
         });
         Job { key, watchers: watchers.collect(), played }
     }
+
+    /// Waits until each of the real PEs has heard of this death.
+    #[track_caller]
+    pub(crate) fn all_hear_of(&self, dead: Pe) {
+        for watcher in &self.watchers {
+            assert_eq!(watcher.event(), FailureEvent::Dead(vec![dead]));
+        }
+    }
+
+    /// Ends it in order.
+    pub(crate) fn goodbye(self) {
+        self.watchers.into_iter().for_each(|watcher| drop(watcher.detector.goodbye()));
+    }
 }
 
 impl Watcher {
@@ -105,13 +118,9 @@ impl Watcher {
     }
 }
 
-/// Waits until the condition holds.
-pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+/// A heartbeat of a PE that knows this number of deaths.
+pub(crate) const fn known(dead: u32) -> Notice {
+    Notice::Known { of: Heading::FIRST, dead }
 }
 
 /// One connection of a PE that the test plays.

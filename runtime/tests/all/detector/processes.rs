@@ -1,11 +1,11 @@
 //! Detectors in separate processes, which the tests kill and stop.
 //!
-//! This test program starts itself once for each PE, with an environment variable, to run one test
-//! only. A PE prints its address, reads the addresses of the others, and then prints its events,
-//! each after the time.
+//! Each test starts itself as a program, once for each PE. A PE prints its address, reads the
+//! addresses of the others, and then prints its events, each after the time.
 
 use super::PATIENCE;
 use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use ultramarine_runtime::detector::{Detector, DetectorEndpoint, DetectorSettings, FailureEvent};
 use ultramarine_runtime::handshake::JobKey;
 use ultramarine_runtime::wire;
-use ultramarine_testkit::test_name;
+use ultramarine_testkit::itself;
 use ultramarine_topology::{LevelKind, Pe, Place, Topology};
 
 /// Its value is the number of the PE that this process is.
@@ -34,11 +34,9 @@ const SETTINGS: DetectorSettings = DetectorSettings {
 /// The input of a PE: the hosts, the addresses and the key.
 type Bootstrap = (Vec<u32>, Vec<SocketAddr>, JobKey);
 
-/// One PE of the jobs below. Run as a test, it does nothing.
-#[test]
+/// One PE of the jobs below.
 fn pe_process() {
-    let Ok(number) = std::env::var(VARIABLE) else { return };
-    let me = Pe::new(number.parse().unwrap());
+    let me = Pe::new(std::env::var(VARIABLE).unwrap().parse().unwrap());
     let endpoint = DetectorEndpoint::bind("127.0.0.1".parse().unwrap(), None).unwrap();
     println!("{MARK}{}", endpoint.address());
     let mut lines = std::io::stdin().lines().map(Result::unwrap);
@@ -111,7 +109,8 @@ struct Job {
 impl Job {
     /// One PE for each of the hosts that are listed; equal numbers are the same host.
     fn start(hosts: &[u32]) -> Job {
-        let processes: Vec<_> = (0..hosts.len()).map(Process::start).collect();
+        let program = itself(pe_process);
+        let processes: Vec<_> = (0..hosts.len()).map(|pe| Process::start(&program, pe)).collect();
         let job = Job { processes };
         let address = |process: &Process| process.line().parse::<SocketAddr>().unwrap();
         let addresses: Vec<_> = job.processes.iter().map(address).collect();
@@ -164,6 +163,13 @@ impl Job {
         latencies
     }
 
+    /// No PE has reported anything.
+    #[track_caller]
+    fn is_quiet(&self) {
+        let said: Vec<_> = self.processes.iter().map(|process| process.lines.try_recv()).collect();
+        assert!(said.iter().all(Result::is_err), "{said:?}");
+    }
+
     fn goodbye(mut self) {
         for process in &mut self.processes {
             process.tell("goodbye");
@@ -180,9 +186,9 @@ impl Job {
 }
 
 impl Process {
-    fn start(number: usize) -> Process {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", &test_name!("pe_process"), "--nocapture"])
+    fn start(program: &[OsString], number: usize) -> Process {
+        let mut child = Command::new(&program[0])
+            .args(&program[1..])
             .env(VARIABLE, number.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -217,10 +223,6 @@ impl Process {
         (Duration::from_nanos(time.parse().unwrap()), event.to_owned())
     }
 
-    fn is_quiet(&self) -> bool {
-        self.lines.try_recv().is_err()
-    }
-
     /// Waits for the end of the process. Returns whether it succeeded.
     fn wait(&mut self) -> bool {
         let start = Instant::now();
@@ -239,6 +241,19 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Each of these processes loses its root and ends; the time from `killed` until it says so.
+fn lose_their_root(processes: &mut [Process], killed: Duration) -> Vec<Duration> {
+    let lose = |process: &mut Process| {
+        let (at, event) = process.event();
+        assert!(event.starts_with("root lost"), "{event}");
+        assert!(process.wait());
+        at.saturating_sub(killed)
+    };
+    let mut latencies: Vec<_> = processes.iter_mut().map(lose).collect();
+    latencies.sort();
+    latencies
 }
 
 fn show(what: &str, latencies: &[Duration]) {
@@ -281,15 +296,7 @@ fn all_notice_that_several_are_killed_at_once() {
 fn all_leave_when_the_root_is_killed() {
     let mut job = Job::start(&[0, 0, 0, 1, 1, 1, 2, 2]);
     let killed = job.signal(0, Signal::KILL);
-    let mut latencies = Vec::new();
-    for process in &mut job.processes[1..] {
-        let (at, event) = process.event();
-        assert!(event.starts_with("root lost"), "{event}");
-        latencies.push(at.saturating_sub(killed));
-        assert!(process.wait());
-    }
-    latencies.sort();
-    show("root of eight killed", &latencies);
+    show("root of eight killed", &lose_their_root(&mut job.processes[1..], killed));
 }
 
 #[test]
@@ -301,9 +308,7 @@ fn one_that_is_stopped_for_a_while_is_not_dead() {
         std::thread::sleep(SETTINGS.dead_after * 2);
         job.signal(stopped, Signal::CONT);
         std::thread::sleep(SETTINGS.dead_after);
-        for (number, process) in job.processes.iter().enumerate() {
-            assert!(process.is_quiet(), "PE {number} while {stopped} was stopped");
-        }
+        job.is_quiet();
     }
     job.goodbye();
 }
@@ -331,21 +336,15 @@ fn stopped_together_they_do_not_blame_each_other() {
         job.signal(pe, Signal::CONT);
     }
     std::thread::sleep(SETTINGS.dead_after * 2);
-    for (number, process) in job.processes.iter().enumerate() {
-        assert!(process.is_quiet(), "PE {number}");
-    }
+    job.is_quiet();
     job.goodbye();
 }
 
 #[test]
 fn a_stopped_root_is_lost() {
     let mut job = Job::start(&[0, 0, 1, 1]);
-    job.signal(0, Signal::STOP);
-    for process in &mut job.processes[1..] {
-        let (_, event) = process.event();
-        assert!(event.starts_with("root lost"), "{event}");
-        assert!(process.wait());
-    }
+    let stopped = job.signal(0, Signal::STOP);
+    lose_their_root(&mut job.processes[1..], stopped);
     // It is alone when it comes back.
     let continued = job.signal(0, Signal::CONT);
     job.expect_dead(continued, [0], &[1, 2, 3]);

@@ -1,7 +1,7 @@
 //! Bytes that are not from a PE of the job change only the counters.
 
-use super::PATIENCE;
-use super::played::{Call, Job, SETTINGS, Watcher, until};
+use super::played::{Call, Job, SETTINGS, Watcher, known};
+use super::{ONE, PATIENCE, TWO};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::AtomicU64;
@@ -10,10 +10,12 @@ use std::time::Duration;
 use ultramarine_runtime::detector::DetectorCounters;
 use ultramarine_runtime::handshake::{Handshake, JobKey, Purpose};
 use ultramarine_runtime::protocol::{Claim, Death, Heading, Notice, Term};
+use ultramarine_testkit::eventually;
 use ultramarine_topology::Pe;
 
-const ONE: Pe = Pe::new(1);
-const TWO: Pe = Pe::new(2);
+fn lost(pe: Pe) -> Notice {
+    Notice::Accuse { pe, claim: Claim::Lost }
+}
 
 /// Connects to the first detector and sends this.
 fn call(job: &Job, bytes: &[u8]) -> TcpStream {
@@ -23,9 +25,11 @@ fn call(job: &Job, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-fn until_counted(job: &Job, counter: fn(&DetectorCounters) -> &AtomicU64, count: u64) {
+type Counter = fn(&DetectorCounters) -> &AtomicU64;
+
+fn until_counted(job: &Job, counter: Counter, count: u64) {
     let counters = job.watchers[0].counters();
-    until(|| counter(&counters).load(Relaxed) >= count);
+    eventually("it is counted", || counter(&counters).load(Relaxed) >= count);
     assert_eq!(counter(&counters).load(Relaxed), count);
 }
 
@@ -78,7 +82,7 @@ fn very_many_strangers_push_each_other_out() {
     let job = Job::start(3, 0, SETTINGS);
     let _streams: Vec<_> = (0..400).map(|_| call(&job, b"")).collect();
     let counters = job.watchers[0].counters();
-    until(|| counters.strangers.load(Relaxed) >= 400 - 256);
+    eventually("it is counted", || counters.strangers.load(Relaxed) >= 400 - 256);
     all_is_well(job);
 }
 
@@ -86,7 +90,7 @@ fn very_many_strangers_push_each_other_out() {
 fn a_replayed_handshake_is_forged() {
     let job = Job::start(3, 0, SETTINGS);
     let mut genuine = Call::dial(job.watchers[0].address, job.key, TWO, Pe::ROOT);
-    let accusation = genuine.frame(&Notice::Accuse { pe: ONE, claim: Claim::Lost });
+    let accusation = genuine.frame(&lost(ONE));
     let replay = call(&job, &[genuine.recorded, accusation].concat());
     until_counted(&job, |counters| &counters.forged, 1);
     assert!(is_closed(replay));
@@ -104,54 +108,48 @@ fn a_peer_without_the_key_is_a_forger() {
     all_is_well(job);
 }
 
-/// A PE of the job that says something wrong about PE 1 after its handshake.
-fn wrong_frame(
-    spoil: impl FnOnce(&mut Call) -> Vec<u8>,
-    counter: fn(&DetectorCounters) -> &AtomicU64,
-) {
-    let job = Job::start(3, 0, SETTINGS);
-    let mut call = Call::dial(job.watchers[0].address, job.key, TWO, Pe::ROOT);
-    let bytes = spoil(&mut call);
-    call.stream.write_all(&bytes).unwrap();
-    // It may be that it waits for the rest.
-    call.stream.shutdown(std::net::Shutdown::Write).unwrap();
-    until_counted(&job, counter, 1);
-    call.wait_for_end();
-    all_is_well(job);
-}
-
+/// A PE of the job says something wrong after its handshake.
 #[test]
-fn a_changed_frame_is_forged() {
-    let spoil = |call: &mut Call| {
-        let mut frame = call.frame(&Notice::Accuse { pe: TWO, claim: Claim::Lost });
-        frame[5] = 1;
-        frame
-    };
-    wrong_frame(spoil, |counters| &counters.forged);
-}
-
-#[test]
-fn a_repeated_frame_is_forged() {
-    let spoil = |call: &mut Call| {
-        let frame = call.frame(&Notice::Known { of: Heading::FIRST, dead: 0 });
-        [&frame[..], &frame].concat()
-    };
-    wrong_frame(spoil, |counters| &counters.forged);
-}
-
-#[test]
-fn a_frame_that_stops_is_truncated() {
-    let spoil = |call: &mut Call| {
-        let mut frame = call.frame(&Notice::Accuse { pe: ONE, claim: Claim::Lost });
-        frame.pop();
-        frame
-    };
-    wrong_frame(spoil, |counters| &counters.truncated);
-}
-
-#[test]
-fn a_frame_over_the_limit_is_oversized() {
-    wrong_frame(|_| u32::MAX.to_le_bytes().to_vec(), |counters| &counters.oversized);
+fn wrong_frames_are_forged_truncated_or_oversized() {
+    type Spoil = fn(&mut Call) -> Vec<u8>;
+    let cases: [(&str, Spoil, Counter); 4] = [
+        (
+            "it is changed",
+            |call| {
+                let mut frame = call.frame(&lost(TWO));
+                frame[5] = 1;
+                frame
+            },
+            |counters| &counters.forged,
+        ),
+        ("it comes again", |call| call.frame(&known(0)).repeat(2), |counters| &counters.forged),
+        (
+            "it stops",
+            |call| {
+                let mut frame = call.frame(&lost(ONE));
+                frame.pop();
+                frame
+            },
+            |counters| &counters.truncated,
+        ),
+        (
+            "it is over the limit",
+            |_| u32::MAX.to_le_bytes().to_vec(),
+            |counters| &counters.oversized,
+        ),
+    ];
+    for (what, spoil, counter) in cases {
+        println!("{what}");
+        let job = Job::start(3, 0, SETTINGS);
+        let mut call = Call::dial(job.watchers[0].address, job.key, TWO, Pe::ROOT);
+        let bytes = spoil(&mut call);
+        call.stream.write_all(&bytes).unwrap();
+        // It may be that it waits for the rest.
+        call.stream.shutdown(std::net::Shutdown::Write).unwrap();
+        until_counted(&job, counter, 1);
+        call.wait_for_end();
+        all_is_well(job);
+    }
 }
 
 #[test]
@@ -159,10 +157,10 @@ fn senseless_notices_have_no_effect() {
     let job = Job::start(3, 0, SETTINGS);
     let mut call = Call::dial(job.watchers[0].address, job.key, TWO, Pe::ROOT);
     for notice in [
-        Notice::Accuse { pe: Pe::new(3), claim: Claim::Lost },
-        Notice::Accuse { pe: Pe::new(u32::MAX), claim: Claim::Lost },
-        Notice::Accuse { pe: Pe::ROOT, claim: Claim::Lost },
-        Notice::Accuse { pe: TWO, claim: Claim::Lost },
+        lost(Pe::new(3)),
+        lost(Pe::new(u32::MAX)),
+        lost(Pe::ROOT),
+        lost(TWO),
         Notice::Bulletin { of: Heading::FIRST, after: 0, dead: vec![Death::silent(ONE)] },
         Notice::Orphaned { herald: ONE, term: Term::FIRST, claim: Claim::Suspected },
         Notice::Known { of: Heading::FIRST, dead: u32::MAX },
@@ -170,6 +168,6 @@ fn senseless_notices_have_no_effect() {
         call.say(&notice);
     }
     let counters = job.watchers[0].counters();
-    until(|| counters.notices_received.load(Relaxed) == 6);
+    eventually("it is counted", || counters.notices_received.load(Relaxed) == 6);
     all_is_well(job);
 }

@@ -1,15 +1,13 @@
 //! Who says that a process is gone: a witness, and not a refused call between hosts.
 
-use super::played::{Call, Job, SETTINGS};
+use super::THREE;
+use super::played::{Call, Job, SETTINGS, known};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
-use ultramarine_runtime::detector::{DetectorSettings, FailureEvent, Witness};
+use ultramarine_runtime::detector::{DetectorSettings, Witness};
 use ultramarine_runtime::handshake::JobKey;
-use ultramarine_runtime::protocol::{Heading, Notice};
-use ultramarine_topology::Pe;
 
-const THREE: Pe = Pe::new(3);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A silence is no reason to lose anyone.
@@ -26,7 +24,7 @@ fn gone() -> (Job, TcpListener) {
     let mut job = Job::apart(3, 1, PATIENT);
     let guards = job.played[0].try_clone().unwrap();
     let mut called = Call::accept(&job.played[0], job.key, THREE, 4);
-    called.say(&Notice::Known { of: Heading::FIRST, dead: 0 });
+    called.say(&known(0));
     job.played.clear();
     (job, guards)
 }
@@ -50,9 +48,7 @@ fn a_witness_is_believed_by_all_at_once() {
     let (job, guards) = gone();
     let witness = Witness::new(THREE, 4, job.key);
     let says = thread::spawn(move || witness.answer(&guards, SECOND / 2, SECOND * 60));
-    for watcher in &job.watchers {
-        assert_eq!(watcher.event(), FailureEvent::Dead(vec![THREE]));
-    }
+    job.all_hear_of(THREE);
     // It ends when no more calls come.
     says.join().unwrap();
 }
@@ -75,8 +71,6 @@ fn those_that_say_nothing_do_not_keep_a_witness_from_the_others() {
         (0..100).map_while(|_| TcpStream::connect(guards.local_addr().unwrap()).ok()).collect();
     let witness = Witness::new(THREE, 4, job.key);
     let says = thread::spawn(move || witness.answer(&guards, SECOND / 2, SECOND * 60));
-    for watcher in &job.watchers {
-        assert_eq!(watcher.event(), FailureEvent::Dead(vec![THREE]));
-    }
+    job.all_hear_of(THREE);
     says.join().unwrap();
 }

@@ -1,6 +1,7 @@
 //! Tasks that are not wanted any more.
 
-use super::{PATIENCE, alone, among};
+use super::{PATIENCE, alone, among, until};
+use futures_util::future::{BoxFuture, FutureExt as _};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -67,15 +68,10 @@ fn what_awaits_something_is_stopped_with_all_that_it_waits_for() {
             std::future::pending::<()>().await;
         }
         let next = Pe::new((cx.pe().number() + 1) % cx.pes());
-        let below: std::pin::Pin<Box<dyn std::future::Future<Output = _> + Send>> =
-            Box::pin(cx.spawn_at(next, boxed, depth - 1));
-        let _ = below.await;
+        let _ = cx.spawn_at(next, boxed, depth - 1).boxed().await;
     }
-    fn boxed(
-        cx: Context,
-        depth: u32,
-    ) -> std::pin::Pin<Box<dyn std::future::Future<Output = ()> + Send>> {
-        Box::pin(nest(cx, depth))
+    fn boxed(cx: Context, depth: u32) -> BoxFuture<'static, ()> {
+        nest(cx, depth).boxed()
     }
     for pes in [1, 3] {
         BEGUN.store(0, SeqCst);
@@ -115,14 +111,7 @@ fn what_is_just_beginning_is_stopped() {
             assert_eq!(task.await, Err(TaskError::Cancelled));
         }
         assert!(BEGUN.load(SeqCst) > ROUNDS / 4, "{BEGUN:?} of them had begun");
-        let left = || BEGUN.load(SeqCst) - STOPPED.load(SeqCst);
-        for _ in 0..1000 {
-            if left() == 0 {
-                break;
-            }
-            cx.sleep(Duration::from_millis(10)).await;
-        }
-        assert_eq!(left(), 0, "some go on");
+        until(&cx, || BEGUN.load(SeqCst) == STOPPED.load(SeqCst)).await;
     });
 }
 
@@ -147,14 +136,10 @@ fn what_computes_can_ask() {
                 std::future::pending::<()>().await;
             };
             let computing = cx.spawn_at(Pe::new(place), compute, ());
-            while !BEGUN.load(SeqCst) {
-                cx.sleep(Duration::from_millis(1)).await;
-            }
+            until(&cx, || BEGUN.load(SeqCst)).await;
             computing.abort();
             assert_eq!(computing.await, Err(TaskError::Cancelled));
-            while !ENDED.load(SeqCst) {
-                cx.sleep(Duration::from_millis(1)).await;
-            }
+            until(&cx, || ENDED.load(SeqCst)).await;
         });
     }
 }
@@ -187,18 +172,14 @@ fn what_is_cancelled_where_it_waits_is_not_stolen_from_there() {
             block(cx.pe());
         };
         let kept = [0, 2].map(|pe| cx.spawn_at(Pe::new(pe), keep, ()));
-        while KEPT.load(SeqCst) < 2 {
-            cx.sleep(Duration::from_millis(1)).await;
-        }
+        until(&cx, || KEPT.load(SeqCst) >= 2).await;
         // PE 1 steals some, and is kept by the first.
         let task = async |cx: Context, _: u32| {
             STARTED.fetch_add(1, SeqCst);
             block(cx.pe());
         };
         let tasks: Vec<_> = (0..200).map(|n| cx.spawn(Distance::ONE, task, n)).collect();
-        while STARTED.load(SeqCst) == 0 {
-            cx.sleep(Duration::from_millis(1)).await;
-        }
+        until(&cx, || STARTED.load(SeqCst) > 0).await;
         cx.sleep(Duration::from_millis(20)).await;
         Future::abort_all(&tasks);
         // This task arrives after the cancellation.
@@ -230,11 +211,7 @@ fn dropping_a_future_cancels_its_task_if_it_is_set_to() {
             cx.spawn_at(Pe::new(pe), async |_, ()| {}, ()).await.expect("it does nothing");
             drop(kept);
             drop(dropped);
-            let start = Instant::now();
-            while STOPPED.load(SeqCst) < pe + 1 {
-                assert!(start.elapsed() < PATIENCE, "none is stopped");
-                cx.sleep(Duration::from_millis(1)).await;
-            }
+            until(&cx, || STOPPED.load(SeqCst) > pe).await;
         }
         // Each of the two that were only dropped goes on until the job ends.
         assert_eq!(STOPPED.load(SeqCst), 2);
@@ -246,9 +223,7 @@ fn a_result_that_is_there_stays() {
     among(2, 1, async |cx: Context| {
         for pe in [0, 1] {
             let seven = cx.spawn_at(Pe::new(pe), async |_, ()| 7, ());
-            while !seven.is_ready() {
-                cx.sleep(Duration::from_millis(1)).await;
-            }
+            until(&cx, || seven.is_ready()).await;
             seven.abort();
             seven.abort();
             assert_eq!(seven.await, Ok(7));
@@ -273,11 +248,7 @@ fn what_takes_too_long_is_cancelled() {
         };
         let result = cx.timeout(Duration::from_millis(20), waiting).await;
         assert_eq!(result, Err(ultramarine_runtime::executor::Elapsed));
-        let start = Instant::now();
-        while STOPPED.load(SeqCst) < 2 {
-            assert!(start.elapsed() < PATIENCE, "they are not stopped");
-            cx.sleep(Duration::from_millis(1)).await;
-        }
+        until(&cx, || STOPPED.load(SeqCst) >= 2).await;
         let seven = cx.timeout(PATIENCE, cx.spawn_at(Pe::new(1), async |_, ()| 7, ())).await;
         assert_eq!(seven, Ok(Ok(7)));
     });
@@ -316,9 +287,7 @@ fn what_another_task_lets_go_during_a_drop_is_not_cancelled() {
             cx.sleep(PATIENCE * 2).await;
         };
         let held = cx.spawn(Distance::ZERO, hold, ());
-        while !HELD.load(SeqCst) {
-            cx.sleep(Duration::from_millis(1)).await;
-        }
+        until(&cx, || HELD.load(SeqCst)).await;
         // Resumed while the other one is dropped.
         let let_go = async |cx: Context, ()| {
             let mut let_go = 0;

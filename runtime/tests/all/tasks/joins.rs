@@ -1,6 +1,6 @@
 //! Tasks that wait in rayon's `join` while there is other work on their PE.
 
-use super::alone;
+use super::{alone, until};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::thread;
@@ -69,36 +69,24 @@ where
 #[test]
 fn a_waiting_join_starts_no_other_task() {
     static COUNT: Count = Count::new();
-    alone(2, async |cx| {
-        let task = async |cx: Context, ()| {
-            thread::sleep(WORKERS_SLEEP);
-            join_with_another(|| spawn_strangers(&cx, |_: u32| COUNT.one()));
-        };
-        assert_eq!(cx.spawn(Distance::ZERO, task, ()).await, Ok(()));
-        while !COUNT.are_all_run() {
-            cx.sleep(Duration::from_millis(1)).await;
-        }
-        assert_eq!(COUNT.nested.load(SeqCst), 0);
-    });
-}
-
-#[test]
-fn nor_does_one_of_a_thread_that_only_helps_out() {
-    static COUNT: Count = Count::new();
-    alone(2, async |cx| {
-        let task = async |cx: Context, ()| {
-            thread::sleep(WORKERS_SLEEP);
+    let task = async |cx: Context, of_a_helper: bool| {
+        thread::sleep(WORKERS_SLEEP);
+        let spawn = || join_with_another(|| spawn_strangers(&cx, |_: u32| COUNT.one()));
+        if of_a_helper {
             // The other thread comes from its sleep inside rayon, and waits for this one in turn.
-            join_with_another(|| {
-                join_with_another(|| spawn_strangers(&cx, |_: u32| COUNT.one()));
-            });
-        };
-        assert_eq!(cx.spawn(Distance::ZERO, task, ()).await, Ok(()));
-        while !COUNT.are_all_run() {
-            cx.sleep(Duration::from_millis(1)).await;
+            join_with_another(spawn);
+        } else {
+            spawn();
         }
-        assert_eq!(COUNT.nested.load(SeqCst), 0);
-    });
+    };
+    for of_a_helper in [false, true] {
+        COUNT.run.store(0, SeqCst);
+        alone(2, async move |cx| {
+            assert_eq!(cx.spawn(Distance::ZERO, task, of_a_helper).await, Ok(()));
+            until(&cx, || COUNT.are_all_run()).await;
+            assert_eq!(COUNT.nested.load(SeqCst), 0, "of a helper: {of_a_helper}");
+        });
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Messages without a reply.
 
-use super::{PATIENCE, among, jobs};
+use super::{PATIENCE, among, jobs, until};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -19,9 +19,7 @@ async fn note(cx: Context, (key, from, values): (Key, Pe, Vec<u64>)) {
 async fn heard(cx: &Context, pe: Pe, key: Key, count: usize) -> Vec<(Pe, Vec<u64>)> {
     let look = async |cx: Context, (key, count): (Key, usize)| {
         let heard = cx.shared(key, Heard::default);
-        while heard.lock().expect("no panic").len() < count {
-            cx.sleep(std::time::Duration::from_millis(1)).await;
-        }
+        until(&cx, || heard.lock().expect("no panic").len() >= count).await;
         heard.lock().expect("no panic").clone()
     };
     cx.spawn_at(pe, look, (key, count)).await.expect("all are well")
@@ -107,7 +105,7 @@ fn messages_of_a_pe_do_not_run_side_by_side() {
         let key = cx.new_key();
         let visit = async |cx: Context, key: Key| {
             assert_eq!(INSIDE.fetch_add(1, SeqCst), 0, "two are inside");
-            thread::sleep(std::time::Duration::from_micros(100));
+            thread::sleep(Duration::from_micros(100));
             INSIDE.fetch_sub(1, SeqCst);
             cx.yield_now().await;
             note(cx, (key, Pe::ROOT, vec![])).await;

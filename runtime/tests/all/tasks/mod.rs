@@ -7,7 +7,7 @@ mod ending;
 mod forks;
 mod joins;
 mod messages;
-mod orphans;
+pub(crate) mod orphans;
 mod packing;
 mod standby;
 mod statistics;
@@ -15,14 +15,14 @@ mod supervision;
 mod values;
 mod waking;
 
-use std::sync::Arc;
+use crate::job;
 use std::thread;
-use std::time::Duration;
-use ultramarine_runtime::executor::{BootstrapTraffic, Context, DetectorSetup, Job, lead, serve};
+use std::time::{Duration, Instant};
+use ultramarine_runtime::executor::{Context, DetectorSetup, Job, lead, serve};
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::memory;
 use ultramarine_testkit::within;
-use ultramarine_topology::{Pe, Topology};
+use ultramarine_topology::Pe;
 
 /// The longest that any wait in a test lasts; reached only when the test fails.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -33,17 +33,14 @@ fn jobs(
     threads: usize,
     mut detector: impl FnMut(Pe) -> Option<DetectorSetup>,
 ) -> Vec<Job> {
-    let topology = Arc::new(Topology::flat(pes));
-    let job = |(lane, n): (memory::MemoryLane, u32)| {
+    let pe = |(lane, n): (memory::MemoryLane, u32)| {
         let me = Pe::new(n);
         let mut settings = Settings::for_threads(threads);
         // A PE that waits for others that do not answer fails the test.
         settings.shutdown_grace = PATIENCE * 4;
-        let (lane, topology, bootstrap) =
-            (Box::new(lane), topology.clone(), BootstrapTraffic::default());
-        Job { me, topology, lane, settings, detector: detector(me), bootstrap }
+        job(me, pes, lane, settings, detector(me))
     };
-    memory::network(pes).into_iter().zip(0..).map(job).collect()
+    memory::network(pes).into_iter().zip(0..).map(pe).collect()
 }
 
 /// Runs a root and its main task, which may neither panic nor hang.
@@ -69,6 +66,15 @@ where
     let root = jobs.next().expect("there is one");
     jobs.for_each(|job| drop(thread::spawn(move || drop(serve(job)))));
     run_root(root, main);
+}
+
+/// Waits until `condition` holds, and leaves the worker to others meanwhile.
+async fn until(cx: &Context, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain");
+        cx.sleep(Duration::from_millis(1)).await;
+    }
 }
 
 /// Runs a main task on a PE that is alone, with this many workers.

@@ -1,6 +1,7 @@
 //! Tasks whose supervisor has died end, and with them the tasks that they spawned.
 
-use super::{PATIENCE, jobs, run_root};
+use super::{PATIENCE, jobs, run_root, until};
+use crate::Silent;
 use futures_util::StreamExt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -17,14 +18,6 @@ pub(crate) const WORKER: Pe = Pe::new(2);
 const TICK: Duration = Duration::from_millis(1);
 
 type EventHandlers = Arc<Mutex<Vec<(Pe, EventHandler)>>>;
-
-struct Silent;
-
-impl FailureDetector for Silent {
-    fn suspect(&self, _: Pe) {}
-    fn ask_end(&self) {}
-    fn goodbye(self: Box<Self>) {}
-}
 
 /// Runs `main` on the root of three PEs. Its argument tells the others that PE 1 is dead.
 pub(crate) fn among_three<T>(
@@ -47,11 +40,8 @@ pub(crate) fn among_three<T>(
     let mark_dead = move || {
         for (pe, report) in &*reports.lock().unwrap() {
             let is_dead = *pe == SUPERVISOR;
-            report(if is_dead {
-                FailureEvent::Expelled
-            } else {
-                FailureEvent::Dead(vec![SUPERVISOR])
-            });
+            let dead = FailureEvent::Dead(vec![SUPERVISOR]);
+            report(if is_dead { FailureEvent::Expelled } else { dead });
         }
     };
     run_root(root, move |cx| main(cx, Box::new(mark_dead)));
@@ -116,14 +106,10 @@ fn a_task_that_only_an_orphan_waits_for_ends_with_it() {
                 }
             };
             let first = cx.spawn(Distance::ZERO, child, ());
-            while TICKS.load(SeqCst) < 5 {
-                cx.sleep(TICK).await;
-            }
+            until(&cx, || TICKS.load(SeqCst) >= 5).await;
             let count = async |cx: Context, ()| {
                 STARTED.fetch_add(1, SeqCst);
-                while !IS_OPEN.load(SeqCst) {
-                    cx.sleep(TICK).await;
-                }
+                until(&cx, || IS_OPEN.load(SeqCst)).await;
                 TICKS.fetch_add(1, SeqCst);
             };
             let others: Vec<_> = (0..5).map(|_| cx.spawn(Distance::ZERO, count, ())).collect();
@@ -180,9 +166,7 @@ fn a_task_that_others_wait_for_goes_on() {
     among_three(async |cx, mark_dead| {
         let task = async |cx: Context, ()| {
             let wait = async |cx: Context, ()| {
-                while !IS_OPEN.load(SeqCst) {
-                    cx.sleep(TICK).await;
-                }
+                until(&cx, || IS_OPEN.load(SeqCst)).await;
                 DONE.fetch_add(1, SeqCst);
             };
             // The program does not wait for this one at all.
@@ -193,9 +177,7 @@ fn a_task_that_others_wait_for_goes_on() {
         orphan(&cx, &*mark_dead, task, || IS_SPAWNED.load(SeqCst)).await;
         are_counted(&cx, 1).await;
         IS_OPEN.store(true, SeqCst);
-        while DONE.load(SeqCst) < 1 {
-            cx.sleep(TICK).await;
-        }
+        until(&cx, || DONE.load(SeqCst) > 0).await;
         cx.sleep(TICK * 50).await;
         assert_eq!(DONE.load(SeqCst), 1, "the orphan itself is gone");
     });

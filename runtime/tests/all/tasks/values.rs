@@ -1,6 +1,6 @@
 //! Values that stay in a process, and their handles.
 
-use super::among;
+use super::{among, until};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -262,9 +262,7 @@ fn tasks_that_wait_for_a_value_are_taken_by_others_when_it_is_there() {
         };
         let tasks: Vec<_> = (0..4).map(|_| cx.spawn(Distance::ONE, task, value.clone())).collect();
         // The maker's task, and two of these.
-        while cx.away() < 3 {
-            cx.sleep(Duration::from_millis(1)).await;
-        }
+        until(&cx, || cx.away() >= 3).await;
         cx.sleep(Duration::from_millis(50)).await;
         RELEASE.store(true, SeqCst);
         for task in tasks {

@@ -1,38 +1,27 @@
 //! Who is woken by what has ended, if one task has begun to wait for it and another goes on.
 
-use super::alone;
+use super::{alone, until};
 use std::future::Future as _;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
-use std::task::{self, Wake, Waker};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::{self, Waker};
 use ultramarine_runtime::executor::{Context, Future};
-use ultramarine_testkit::eventually;
+use ultramarine_testkit::{Woken, eventually};
 use ultramarine_topology::Distance;
-
-/// Counts how often it is woken.
-#[derive(Default)]
-struct Woken(AtomicU32);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
 
 /// Polls it by two, one after the other, neither of which finds it ended. Then has it end, and
 /// waits until the second is woken; the first must not be.
 fn moves<T: std::future::Future>(waiting: T, end: impl FnOnce(&T)) {
     let woken: [Arc<Woken>; 2] = Default::default();
     let mut waiting = pin!(waiting);
-    for waker in woken.iter().cloned().map(Waker::from) {
+    for waker in woken.iter().map(Woken::waker) {
         let polled = waiting.as_mut().poll(&mut task::Context::from_waker(&waker));
         assert!(polled.is_pending());
     }
     end(&waiting);
-    eventually("the last one is woken", || woken[1].0.load(SeqCst) > 0);
-    assert_eq!(woken[0].0.load(SeqCst), 0);
+    eventually("the last one is woken", || woken[1].count() > 0);
+    assert_eq!(woken[0].count(), 0);
     assert!(waiting.as_mut().poll(&mut task::Context::from_waker(Waker::noop())).is_ready());
 }
 
@@ -41,9 +30,7 @@ fn the_result_of_a_task_wakes_the_one_that_asked_last() {
     static IS_OPEN: AtomicBool = AtomicBool::new(false);
     alone(2, async |cx: Context| {
         let wait = async |cx: Context, ()| {
-            while !IS_OPEN.load(SeqCst) {
-                cx.sleep(Duration::from_millis(1)).await;
-            }
+            until(&cx, || IS_OPEN.load(SeqCst)).await;
         };
         let future = cx.spawn(Distance::ZERO, wait, ());
         moves(future, |_| IS_OPEN.store(true, SeqCst));
@@ -62,11 +49,11 @@ fn a_task_that_is_cancelled_wakes_the_one_that_asked_last() {
 fn who_yields_is_woken_at_once_and_goes_on_the_next_time() {
     alone(1, async |cx: Context| {
         let woken = Arc::<Woken>::default();
-        let waker = Waker::from(woken.clone());
+        let waker = woken.waker();
         let mut yielding = pin!(cx.yield_now());
         let mut poll = || yielding.as_mut().poll(&mut task::Context::from_waker(&waker));
         assert!(poll().is_pending());
-        assert_eq!(woken.0.load(SeqCst), 1);
+        assert_eq!(woken.count(), 1);
         assert!(poll().is_ready());
     });
 }

@@ -27,16 +27,14 @@ pub struct TimedFault {
     what: What,
 }
 
-/// What goes wrong. PEs, hosts and racks are counted from 0, times are in nanoseconds; the longest
-/// time is for ever.
-#[derive(Clone, Copy, PartialEq, Debug)]
+/// What goes wrong. PEs, hosts and racks are counted from 0.
+#[derive(Clone, PartialEq, Debug)]
 enum What {
-    Death(u32),
+    /// These faults, of PEs up to this one.
+    Of(Vec<InjectedFault>, u32),
     BlockDies(Block),
-    Stop(u32, u64),
-    Cut { one: u32, other: u32, ns: u64, is_one_way: bool },
+    /// For this long, in nanoseconds; the longest time is for ever.
     Partition(Block, u64),
-    Overload(u64),
 }
 
 /// A part of a machine: what hosts or racks are called, down to which level of the hierarchy they
@@ -119,13 +117,23 @@ fn what(kind: &str, whom: &str, length: Option<u64>) -> Result<What, String> {
     let rack = |text: &str| Ok::<Block, String>(("racks", LevelKind::Switch, number(text)?));
     let ns = length.unwrap_or(u64::MAX);
     match kind {
-        "death" => for_good(What::Death(number(whom)?)),
+        "death" => {
+            let pe = number(whom)?;
+            for_good(What::Of(vec![InjectedFault::Death(Pe::new(pe))], pe))
+        }
         "host" => for_good(What::BlockDies(host(whom)?)),
         "rack" => for_good(What::BlockDies(rack(whom)?)),
-        "stop" => Ok(What::Stop(number(whom)?, stall()?)),
+        "stop" => {
+            let pe = number(whom)?;
+            Ok(What::Of(vec![InjectedFault::Stop(Pe::new(pe), stall()?)], pe))
+        }
         "cut" | "oneway" => {
             let (one, other) = pair()?;
-            Ok(What::Cut { one, other, ns, is_one_way: kind == "oneway" })
+            let (from, to) = (Pe::new(one), Pe::new(other));
+            let back = InjectedFault::Cut { from: to, to: from, ns };
+            let there = InjectedFault::Cut { from, to, ns };
+            let cuts = if kind == "cut" { vec![there, back] } else { vec![there] };
+            Ok(What::Of(cuts, one.max(other)))
         }
         "partition" => match (whom.strip_prefix("host"), whom.strip_prefix("rack")) {
             (Some(number), _) => Ok(What::Partition(host(number)?, ns)),
@@ -133,7 +141,7 @@ fn what(kind: &str, whom: &str, length: Option<u64>) -> Result<What, String> {
             _ => Err("names neither a rack nor a host".to_owned()),
         },
         _ if !whom.is_empty() => Err("names a PE, and an overload is everywhere".to_owned()),
-        _ => Ok(What::Overload(stall()?)),
+        _ => Ok(What::Of(vec![InjectedFault::Overload(stall()?)], 0)),
     }
 }
 
@@ -149,42 +157,33 @@ impl TimedFault {
             ExperimentError::Refused(text)
         };
         let end = Pe::new(machine.pes() - 1);
-        let pe = |number: u32| match Pe::new(number) {
-            pe if pe <= end => Ok(pe),
-            _ => Err(refusal(format!("its PEs are 0 to {}", end.number()))),
-        };
         let pes = |(name, level, number): Block| {
             let blocks = machine.blocks(level);
             let wrong = || refusal(format!("its {name} are 0 to {}", blocks.len() - 1));
             blocks.get(number as usize).copied().ok_or_else(wrong)
         };
-        let faults = match self.what {
-            What::Death(0) => {
+        let faults = match &self.what {
+            What::Of(_, most) if *most > end.number() => {
+                return Err(refusal(format!("its PEs are 0 to {}", end.number())));
+            }
+            What::Of(faults, _) if faults.iter().any(|it| it.victim() == Some(Pe::ROOT)) => {
                 let last = end.number();
                 let text = format!("the root, PE 0, must live; PEs 1 to {last} may die");
                 return Err(refusal(text));
             }
-            What::Death(number) => vec![InjectedFault::Death(pe(number)?)],
-            What::Stop(number, ns) => vec![InjectedFault::Stop(pe(number)?, ns)],
-            What::Overload(ns) => vec![InjectedFault::Overload(ns)],
-            What::Cut { one, other, ns, is_one_way } => {
-                let (from, to) = (pe(one)?, pe(other)?);
-                let back = InjectedFault::Cut { from: to, to: from, ns };
-                let both = [InjectedFault::Cut { from, to, ns }, back];
-                both.into_iter().take(if is_one_way { 1 } else { 2 }).collect()
-            }
-            What::BlockDies(block) => match pes(block)? {
+            What::Of(faults, _) => faults.clone(),
+            What::BlockDies(block) => match pes(*block)? {
                 (Pe::ROOT, _) => {
                     let text = "the root, PE 0, must live, and is in it";
                     return Err(refusal(text.to_owned()));
                 }
                 (first, last) => vec![InjectedFault::HostDeaths { first, last }],
             },
-            What::Partition(block, ns) => match pes(block)? {
+            What::Partition(block, ns) => match pes(*block)? {
                 (Pe::ROOT, last) if last == end => {
                     return Err(refusal("some PEs must be outside".to_owned()));
                 }
-                (first, last) => vec![InjectedFault::Partition { first, last, ns }],
+                (first, last) => vec![InjectedFault::Partition { first, last, ns: *ns }],
             },
         };
         Ok(faults.into_iter().map(|fault| (self.at_ns, fault)).collect())

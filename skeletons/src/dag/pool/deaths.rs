@@ -7,7 +7,7 @@ use ultramarine_topology::Pe;
 
 impl<S: Shape> Pool<S> {
     /// A PE is dead: what was asked of it is asked of its heir.
-    pub(in crate::dag) fn died(&mut self, pe: Pe) {
+    pub fn died(&mut self, pe: Pe) {
         if !self.dead.insert(pe) {
             return;
         }
@@ -21,7 +21,7 @@ impl<S: Shape> Pool<S> {
 
     /// The run is opened again. What this pool has asked of others may be lost, and so may news of
     /// blocks that could not be built: it asks again. What has failed may go well this time.
-    pub(in crate::dag) fn renew(&mut self) {
+    pub fn renew(&mut self) {
         self.forget_failed();
         self.begin_wanted();
         self.ask_again(|_| true);

@@ -58,7 +58,7 @@ pub(super) struct Memory {
 
 /// The limit is too small for the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::dag) struct Shortage {
+pub struct Shortage {
     pe: Pe,
     limit: u64,
     /// How much more would have been needed so far, in bytes; 0 if that is not known.

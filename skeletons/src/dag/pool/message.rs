@@ -2,12 +2,13 @@
 
 use super::{Shape, Shortage};
 use crate::dag::handles::NodeId;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use ultramarine_topology::Pe;
 
 /// What one pool sends to another.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate::dag) enum PoolMessage<V> {
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum PoolMessage<V> {
     /// The sender wants the result of a node.
     Request(NodeId),
     /// The result of a node that the receiver has asked for.
@@ -18,9 +19,21 @@ pub(in crate::dag) enum PoolMessage<V> {
     Load(u32),
 }
 
+impl<V> PoolMessage<V> {
+    /// The same message, with what this makes of the result in it.
+    pub fn map<W>(self, map: impl FnOnce(V) -> W) -> PoolMessage<W> {
+        match self {
+            PoolMessage::Request(node) => PoolMessage::Request(node),
+            PoolMessage::Result(node, result) => PoolMessage::Result(node, map(result)),
+            PoolMessage::Push(node, pushes_left) => PoolMessage::Push(node, pushes_left),
+            PoolMessage::Load(load) => PoolMessage::Load(load),
+        }
+    }
+}
+
 /// What a pool wants its owner to do.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate::dag) enum PoolEffect<V> {
+pub enum PoolEffect<V> {
     /// Send this to the pool of another PE.
     Send(Pe, PoolMessage<V>),
     /// Build a block, and say that [it is there](super::Pool::built).
@@ -35,7 +48,7 @@ pub(in crate::dag) enum PoolEffect<V> {
 }
 
 /// What is not needed. To drop it may take long, or fail: it is the user's.
-pub(in crate::dag) struct Discarded<S: Shape> {
+pub struct Discarded<S: Shape> {
     pub(super) results: Vec<S::Result>,
     pub(super) blocks: Vec<Arc<S::Block>>,
 }

@@ -19,17 +19,18 @@
 //! - **Order.** Of the nodes whose inputs are there, those come first that were built first: that
 //!   is the order of a sequential program, in which neighbours share inputs.
 //! - **Once.** A result is computed once, and goes once to each PE that has asked for it.
-//! - **Pushes.** Where more nodes wait than at a neighbour, some are pushed there, see [`balance`].
+//! - **Pushes.** Where more nodes wait than at a neighbour, some are pushed there, see `balance`.
 //! - **Deaths.** What was requested from a PE that dies, or pushed to it, is requested from its
 //!   heir, which computes it if it does not have it. Each pool does that for what it has requested
 //!   itself: so no request is lost, as long as one PE lives. Who is whose heir depends on the set
 //!   of the dead only, and not on the order in which a PE hears of them. A result that comes twice
 //!   counts once.
-//! - **Memory.** Results that are not needed can be dropped, see [`memory`].
+//! - **Memory.** Results that are not needed can be dropped, see `memory`.
 //! - **Blocks.** A graph may be built in blocks. A pool has those built of which it computes nodes.
-//!   In a stream, those that are over are forgotten, see [`stream`].
+//!   In a stream, those that are over are forgotten, see `stream`.
 //!
-//! A pool must never know what a result is, nor how messages travel.
+//! A pool must never know what a result is, nor how messages travel: it runs in jobs, in random
+//! schedules and in the simulator.
 
 mod balance;
 mod deaths;
@@ -51,13 +52,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use ultramarine_topology::Pe;
 
-pub(super) use self::memory::Shortage;
-pub(super) use self::message::{Discarded, PoolEffect, PoolMessage};
-pub(super) use self::readers::Readers;
-pub(super) use self::shape::{BlockShape, Shape, Weighed};
+pub use self::memory::Shortage;
+pub use self::message::{Discarded, PoolEffect, PoolMessage};
+pub use self::readers::Readers;
+pub use self::shape::{BlockShape, Shape, Weighed};
 
 /// See the [module](self).
-pub(super) struct Pool<S: Shape> {
+pub struct Pool<S: Shape> {
     me: Pe,
     shape: Arc<S>,
     dead: BTreeSet<Pe>,
@@ -81,7 +82,7 @@ pub(super) struct Pool<S: Shape> {
 impl<S: Shape> Pool<S> {
     /// The pool of a PE that may compute `tokens` nodes at a time, and should hold results of at
     /// most `limit` bytes.
-    pub(super) fn new(me: Pe, shape: Arc<S>, tokens: usize, limit: u64) -> Self {
+    pub fn new(me: Pe, shape: Arc<S>, tokens: usize, limit: u64) -> Self {
         let drops_used = shape.drops_used();
         let mut balance = Balance::default();
         balance.meet(shape.neighbours(me, &BTreeSet::new()));
@@ -102,34 +103,36 @@ impl<S: Shape> Pool<S> {
         }
     }
 
-    pub(super) fn shape(&self) -> &Arc<S> {
+    /// The graph.
+    pub fn shape(&self) -> &Arc<S> {
         &self.shape
     }
 
     /// What is to be done now, in this order.
-    pub(super) fn take_effects(&mut self) -> VecDeque<PoolEffect<S::Result>> {
+    pub fn take_effects(&mut self) -> VecDeque<PoolEffect<S::Result>> {
         std::mem::take(&mut self.out)
     }
 
-    pub(super) fn take_discarded(&mut self) -> Discarded<S> {
+    /// What is not needed any more.
+    pub fn take_discarded(&mut self) -> Discarded<S> {
         std::mem::take(&mut self.discarded)
     }
 
     /// The result of a node, if it is there. The inputs of a node are, from the moment that it is
     /// to be computed until its own result is.
-    pub(super) fn result(&self, node: NodeId) -> Option<S::Result> {
+    pub fn result(&self, node: NodeId) -> Option<S::Result> {
         let block = self.blocks.get(&node.block)?;
         let none = || block.lacks(node.index).then(|| self.shape.no_such_node(node));
         block.result(node.index).cloned().or_else(none)
     }
 
     /// A block, if it is built.
-    pub(super) fn block(&self, number: u32) -> Option<&Arc<S::Block>> {
+    pub fn block(&self, number: u32) -> Option<&Arc<S::Block>> {
         self.blocks.get(&number)?.shape.as_ref()
     }
 
     /// A block is built.
-    pub(super) fn built(&mut self, number: u32, block: Arc<S::Block>) {
+    pub fn built(&mut self, number: u32, block: Arc<S::Block>) {
         let nodes = block.nodes();
         let state = self.state_of(number);
         if state.shape.is_some() {
@@ -150,13 +153,13 @@ impl<S: Shape> Pool<S> {
 
     /// The run has begun. A wanted node is begun by its owner unasked: so the computation goes on
     /// when the PE that wants the results has died.
-    pub(super) fn start(&mut self) {
+    pub fn start(&mut self) {
         self.begin_wanted();
         self.go_on();
     }
 
     /// The program on this PE wants the result of a node. It is held until the run is over.
-    pub(super) fn want(&mut self, node: NodeId) {
+    pub fn want(&mut self, node: NodeId) {
         self.use_result(node);
         self.request(node, Waiter::Program);
         self.go_on();
@@ -170,7 +173,7 @@ impl<S: Shape> Pool<S> {
     }
 
     /// A message has arrived.
-    pub(super) fn receive(&mut self, from: Pe, message: PoolMessage<Weighed<S::Result>>) {
+    pub fn receive(&mut self, from: Pe, message: PoolMessage<Weighed<S::Result>>) {
         match message {
             PoolMessage::Result(node, weighed) if self.is_forgotten(node) || self.lacks(node) => {
                 self.discarded.results.push(weighed.result);
@@ -192,7 +195,7 @@ impl<S: Shape> Pool<S> {
     }
 
     /// A node has been computed.
-    pub(super) fn computed(&mut self, node: NodeId, result: Weighed<S::Result>) {
+    pub fn computed(&mut self, node: NodeId, result: Weighed<S::Result>) {
         self.tokens += 1;
         self.balance.computed(result.cost_ns as u64);
         if self.blocks.contains_key(&node.block) {
@@ -207,7 +210,7 @@ impl<S: Shape> Pool<S> {
     /// A node was not computed, since its inputs are gone: its result has arrived in another way,
     /// or its block is over and the keeper has it, or they had failed and are tried again. Or it
     /// has failed itself, and is tried again.
-    pub(super) fn skipped(&mut self, node: NodeId) {
+    pub fn skipped(&mut self, node: NodeId) {
         self.tokens += 1;
         if self.is_in(NodePhase::Running, node) {
             self.release_inputs(node, true, false);

@@ -6,7 +6,7 @@ use ultramarine_topology::Pe;
 /// The readers of the results of a block, as far as this PE knows them and they do not have the
 /// results yet: nodes that are computed here, once for each input, and other PEs.
 #[derive(Default)]
-pub(in crate::dag) struct Readers {
+pub struct Readers {
     /// The number of readers of each result; empty if they are not counted.
     left: Vec<u32>,
     /// The other PEs among them, with the result that they read.

@@ -6,8 +6,10 @@ use std::collections::BTreeSet;
 use ultramarine_topology::Pe;
 
 /// A graph, as far as it is the same on every PE.
-pub(in crate::dag) trait Shape {
+pub trait Shape {
+    /// A part of it that is built at once.
     type Block: BlockShape;
+    /// What nodes come to.
     type Result: Clone;
 
     /// The nodes whose results the program wants.
@@ -37,7 +39,7 @@ pub(in crate::dag) trait Shape {
 }
 
 /// The nodes of a block.
-pub(in crate::dag) trait BlockShape {
+pub trait BlockShape {
     /// The number of nodes.
     fn nodes(&self) -> u32;
 
@@ -47,17 +49,18 @@ pub(in crate::dag) trait BlockShape {
 
 /// A result, and what it takes. That is known to seven digits, which are enough to choose by.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(in crate::dag) struct Weighed<V> {
-    pub(in crate::dag) result: V,
+pub struct Weighed<V> {
+    /// The result.
+    pub result: V,
     /// How many bytes of memory.
-    pub(in crate::dag) bytes: f32,
+    pub bytes: f32,
     /// How long it took to compute it here, in nanoseconds.
-    pub(in crate::dag) cost_ns: f32,
+    pub cost_ns: f32,
 }
 
 impl<V> Weighed<V> {
     /// A result that takes nothing.
-    pub(in crate::dag) fn light(result: V) -> Self {
+    pub fn light(result: V) -> Self {
         Weighed { result, bytes: 0.0, cost_ns: 0.0 }
     }
 }

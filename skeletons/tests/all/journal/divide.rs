@@ -1,38 +1,11 @@
 //! Divide and conquer with journals: which parts are solved again.
 
-use super::{ended, journal, keep_only, records};
-use crate::common::{hierarchies, job, job_with_workers};
+use super::{ended, journal, keep_only, records, refused};
+use crate::common::{job, job_with_workers, on_all_hierarchies, solved, words};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 use ultramarine::prelude::*;
-use ultramarine_testkit::racks;
-
-/// The number of trivial problems that were solved, for each test. The PEs are threads of this
-/// process.
-static SOLVED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
-
-/// The number since the last question.
-fn solved(test: usize) -> u64 {
-    SOLVED[test].swap(0, SeqCst)
-}
-
-/// The words over `a` and `b` up to this length, in order: which shows the order of the parts, of
-/// which there are 0 to 3.
-fn words<const TEST: usize>() -> impl Algorithm<Problem = (String, usize), Solution = Vec<String>> {
-    DivideAndConquer::new(
-        |(_, length): &(String, usize)| *length == 0,
-        |(word, _)| {
-            SOLVED[TEST].fetch_add(1, SeqCst);
-            vec![word]
-        },
-        |(word, length)| {
-            let longer = |letter| (format!("{word}{letter}"), length - 1);
-            let all = [(word.clone(), 0), longer('a'), longer('b')];
-            all.into_iter().take(if word.ends_with("bb") { 0 } else { 3 }).collect::<Vec<_>>()
-        },
-        |_, parts| parts.concat(),
-    )
-}
+use ultramarine_testkit::{eventually, racks};
 
 fn far(_: &(String, usize)) -> Distance {
     Distance::ONE
@@ -40,39 +13,34 @@ fn far(_: &(String, usize)) -> Distance {
 
 #[test]
 fn parts_in_the_journal_are_not_solved_again() {
-    for places in hierarchies() {
-        job(places, async |cx| {
-            let problem = || (String::new(), 7);
-            let division = || divide_and_conquer(far, words::<0>(), problem());
-            let expected = fork_divide_and_conquer(words::<0>(), problem());
-            let all = solved(0);
-            assert!(expected.is_sorted() && all > 50, "{all} words: {expected:?}");
-            assert_eq!(division().run(&cx).await?, expected);
-            assert_eq!(division().push().run(&cx).await?, expected);
-            assert_eq!(solved(0), 2 * all);
-            // 1 record, some, and more than there are parts.
-            for least in [1, 8, 1000] {
-                let (_folder, path) = journal();
-                let again = || division().journal(&path).records(least);
-                assert_eq!(again().run(&cx).await?, expected);
-                assert_eq!(solved(0), all);
-                let parts = records::<Vec<String>>(&path);
-                assert!(parts.len() >= least.min(all as usize), "{} records", parts.len());
-                let before = ended(&cx).await?;
-                assert_eq!(again().required().run(&cx.supervised()).await?, expected);
-                assert_eq!((solved(0), ended(&cx).await? - before), (0, parts.len() as u64));
-                // Every other record is lost.
-                keep_only::<Vec<String>>(&path, |part| part % 2 == 0);
-                assert_eq!(
-                    division().push().journal(&path).records(least).run(&cx).await?,
-                    expected
-                );
-                let lost = parts.iter().filter(|(part, _)| part % 2 == 1);
-                assert_eq!(solved(0), lost.map(|(_, words)| words.len() as u64).sum::<u64>());
-            }
-            Ok(())
-        });
-    }
+    on_all_hierarchies(async |cx| {
+        let problem = || (String::new(), 7);
+        let division = || divide_and_conquer(far, words::<1>(), problem());
+        let expected = fork_divide_and_conquer(words::<1>(), problem());
+        let all = solved(1);
+        assert!(expected.is_sorted() && all > 50, "{all} words: {expected:?}");
+        assert_eq!(division().run(&cx).await?, expected);
+        assert_eq!(division().push().run(&cx).await?, expected);
+        assert_eq!(solved(1), 2 * all);
+        // 1 record, some, and more than there are parts.
+        for least in [1, 8, 1000] {
+            let (_folder, path) = journal();
+            let again = || division().journal(&path).records(least);
+            assert_eq!(again().run(&cx).await?, expected);
+            assert_eq!(solved(1), all);
+            let parts = records::<Vec<String>>(&path);
+            assert!(parts.len() >= least.min(all as usize), "{} records", parts.len());
+            let before = ended(&cx).await?;
+            assert_eq!(again().required().run(&cx.supervised()).await?, expected);
+            assert_eq!((solved(1), ended(&cx).await? - before), (0, parts.len() as u64));
+            // Every other record is lost.
+            keep_only::<Vec<String>>(&path, |part| part % 2 == 0);
+            assert_eq!(division().push().journal(&path).records(least).run(&cx).await?, expected);
+            let lost = parts.iter().filter(|(part, _)| part % 2 == 1);
+            assert_eq!(solved(1), lost.map(|(_, words)| words.len() as u64).sum::<u64>());
+        }
+        Ok(())
+    });
 }
 
 #[test]
@@ -80,25 +48,23 @@ fn the_journal_of_another_problem_is_refused() {
     job(racks(&[1], 1), async |cx| {
         let (_folder, path) = journal();
         let division = |word: &str, length, records| {
-            let words = divide_and_conquer(far, words::<1>(), (word.to_owned(), length));
+            let words = divide_and_conquer(far, words::<2>(), (word.to_owned(), length));
             words.journal(&path).records(records).run(&cx)
         };
         let found = division("", 6, 8).await?;
         let before = std::fs::read(&path)?;
-        for (refused, told) in [
+        for (ended, told) in [
             (division("", 7, 8).await, "its input differs"),
             (division("a", 6, 8).await, "its input differs"),
             (division("", 6, 1).await, "items, and not 1"),
         ] {
-            let text = refused.expect_err(told).to_string();
-            assert!(text.contains(told), "{text}");
+            refused(ended, told);
         }
-        let other = divide_and_conquer(far, words::<0>(), (String::new(), 6)).journal(&path);
-        let text = other.records(8).run(&cx).await.expect_err("another function").to_string();
-        assert!(text.contains("its function is"), "{text}");
+        let other = divide_and_conquer(far, words::<1>(), (String::new(), 6)).journal(&path);
+        refused(other.records(8).run(&cx).await, "its function is");
         assert_eq!(std::fs::read(&path)?, before);
-        solved(1);
-        assert_eq!((division("", 6, 8).await?, solved(1)), (found, 0));
+        solved(2);
+        assert_eq!((division("", 6, 8).await?, solved(2)), (found, 0));
         Ok(())
     });
 }
@@ -141,7 +107,7 @@ fn what_has_ended_when_a_failure_is_heard_of_is_kept() {
             |(height, _): &(u32, u32)| *height == 0,
             |(_, leaf)| {
                 if leaf == 7 && !HAS_FAILED.load(SeqCst) {
-                    wait_until(|| SOLVED.load(SeqCst) == 6);
+                    eventually("six are solved", || SOLVED.load(SeqCst) == 6);
                     HAS_FAILED.store(true, SeqCst);
                     panic!("the last leaf fails");
                 }
@@ -154,7 +120,7 @@ fn what_has_ended_when_a_failure_is_heard_of_is_kept() {
         // when six have been solved and the last one has failed.
         let radius = |&(height, leaf): &(u32, u32)| {
             if (height, leaf) == (0, 0) {
-                wait_until(|| HAS_FAILED.load(SeqCst));
+                eventually("it has failed", || HAS_FAILED.load(SeqCst));
                 std::thread::sleep(Duration::from_millis(50));
             }
             Distance::ZERO
@@ -168,11 +134,4 @@ fn what_has_ended_when_a_failure_is_heard_of_is_kept() {
         assert!(SOLVED.load(SeqCst) - before <= 2, "the first leaf and the last one");
         Ok(())
     });
-}
-
-/// Keeps the thread until something has happened in another one.
-fn wait_until(happened: impl Fn() -> bool) {
-    while !happened() {
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }

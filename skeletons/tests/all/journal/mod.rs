@@ -11,6 +11,7 @@ mod search;
 
 use crate::common::job;
 use futures_util::future::join;
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
@@ -69,6 +70,13 @@ fn keep_only<V: Portable>(path: &Path, positions: impl Fn(u64) -> bool) {
     }
 }
 
+/// A call is refused because of its journal, with this text.
+#[track_caller]
+fn refused<T: Debug>(result: Result<T, JournalError>, told: &str) {
+    let text = result.expect_err(told).to_string();
+    assert!(text.contains(told), "`{told}` is not in {text}");
+}
+
 #[test]
 fn what_is_in_the_journal_is_not_computed_again() {
     job(racks(&[2, 1], 1), async |cx| {
@@ -122,7 +130,7 @@ fn a_window_limits_the_tasks_however_their_results_are_taken() {
     job(racks(&[2, 1], 1), async |cx| {
         let nap = async |cx: Context, n: u64| {
             MOST.fetch_max(RUNNING.fetch_add(1, SeqCst) + 1, SeqCst);
-            cx.sleep(std::time::Duration::from_millis(2)).await;
+            cx.sleep(Duration::from_millis(2)).await;
             RUNNING.fetch_sub(1, SeqCst);
             n
         };
@@ -180,10 +188,8 @@ fn parts_of_a_sum_are_kept() {
         assert_eq!((calls(2), sum(table.clone()).await?, calls(2)), (500, expected, 0));
         // The largest cube is no part of this journal.
         let products = map_with(table.clone(), cube, 0..500).journal(&path);
-        let refused = products.reduce(|| 0, u64::max, &cx).await.expect_err("another call");
-        assert!(refused.to_string().contains("its function is"), "{refused}");
-        let other = sum([&table[1..], &[7]].concat()).await.expect_err("another table");
-        assert!(other.to_string().contains("its input differs"), "{other}");
+        refused(products.reduce(|| 0, u64::max, &cx).await, "its function is");
+        refused(sum([&table[1..], &[7]].concat()).await, "its input differs");
         assert_eq!(calls(2), 0);
         Ok(())
     });
@@ -201,13 +207,11 @@ fn a_journal_of_another_map_is_refused_and_stays_as_it_is() {
             (map(square, 1..11).journal(&path).run(&cx).await, "its input differs"),
             (map(|n: u64| n, 0..10).journal(&path).run(&cx).await, "its function is"),
         ] {
-            let text = error.expect_err(told).to_string();
-            assert!(text.contains(told), "{text}");
+            refused(error, told);
         }
         assert_eq!(std::fs::read(&path)?, before);
         let nowhere = folder.path().join("missing/squares.journal");
-        let error = map(square, 0..10).journal(nowhere).run(&cx).await.expect_err("no folder");
-        assert!(error.to_string().contains("there is no folder"), "{error}");
+        refused(map(square, 0..10).journal(nowhere).run(&cx).await, "there is no folder");
         Ok(())
     });
 }
@@ -250,8 +254,7 @@ fn a_journal_that_is_moved_away_ends_only_who_requires_it() {
         let numbers = || map_async(wait, 0..10).journal(&path);
         let (ended, renamed) = join(numbers().required().run(&cx), move_away()).await;
         renamed?;
-        let text = ended.expect_err("its journal is required").to_string();
-        assert!(text.contains("was moved away by another program"), "{text}");
+        refused(ended, "was moved away by another program");
 
         let first = async || {
             move_away().await?;
@@ -279,8 +282,7 @@ fn results_of_another_build_are_kept_refused_or_computed_anew() {
         assert_eq!((squares(OtherBuilds::Refuse).await?, calls(4)), (expected.clone(), 100));
         // Now it is not known which build has computed these 30 results.
         keep_only::<Vec<u64>>(&path, |n| n < 30);
-        let refused = squares(OtherBuilds::Refuse).await.expect_err("there are others");
-        assert!(refused.to_string().contains("of 30 items from another build"), "{refused}");
+        refused(squares(OtherBuilds::Refuse).await, "of 30 items from another build");
         assert_eq!((squares(OtherBuilds::Keep).await?, calls(4)), (expected.clone(), 70));
         assert_eq!((squares(OtherBuilds::Keep).await?, calls(4)), (expected.clone(), 0));
         assert_eq!((squares(OtherBuilds::Anew).await?, calls(4)), (expected.clone(), 30));

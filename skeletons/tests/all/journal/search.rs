@@ -1,8 +1,8 @@
 //! Searches with journals: what is searched again, and whether a best node is lost with the record
 //! of another.
 
-use super::{ended, journal, keep_only, records};
-use crate::common::{here, job};
+use super::{ended, journal, keep_only, records, refused};
+use crate::common::{NoSolution, here, job};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use ultramarine::prelude::*;
@@ -131,7 +131,7 @@ fn the_journal_of_another_search_is_refused() {
         let before = std::fs::read(&path)?;
         let longer = Words { length: 10, ..WORDS };
         let none = |_: &Words, _: &Word, _: &mut Count| {};
-        for (refused, told) in [
+        for (ended, told) in [
             (search(longer, begun.clone(), 9).await, "its input differs"),
             (search(WORDS, vec![2], 9).await, "its input differs"),
             (search(WORDS, begun.clone(), 27).await, "it is for 9 items, and not 27"),
@@ -140,13 +140,10 @@ fn the_journal_of_another_search_is_refused() {
                 "its function is",
             ),
         ] {
-            let text = refused.expect_err(told).to_string();
-            assert!(text.contains(told), "{text}");
+            refused(ended, told);
         }
         let best = maximise(by_depth, NoSolution(WORDS), begun.clone());
-        let best = best.journal(&path).run(&cx).await;
-        let text = best.expect_err("another result").to_string();
-        assert!(text.contains("its result is"), "{text}");
+        refused(best.journal(&path).run(&cx).await, "its result is");
         assert_eq!(std::fs::read(&path)?, before);
         assert_eq!(search(WORDS, begun, 9).await?, found);
         Ok(())
@@ -203,28 +200,6 @@ impl Bounded for Letters {
 
     fn bound(&self, word: &Word) -> u64 {
         if word.len() == self.0.length { self.value(word).unwrap_or(0) } else { BEST }
-    }
-}
-
-/// Words without values.
-#[derive(Clone, Serialize, Deserialize)]
-struct NoSolution(Words);
-
-impl Tree for NoSolution {
-    type Node = Word;
-
-    fn children(&self, word: Word) -> impl Iterator<Item = Word> + Send {
-        self.0.children(word)
-    }
-}
-
-impl Bounded for NoSolution {
-    fn value(&self, _: &Word) -> Option<u64> {
-        None
-    }
-
-    fn bound(&self, _: &Word) -> u64 {
-        0
     }
 }
 

@@ -1,7 +1,7 @@
 //! Branch and bound: the best node, the PEs that learn of it, and the values that are left.
 
 use super::{SPLITTINGS, visited};
-use crate::common::{here, hierarchies, job};
+use crate::common::{NoSolution, here, job, on_all_hierarchies};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -57,30 +57,28 @@ impl Bounded for Knapsack {
 
 #[test]
 fn the_best_is_found_however_the_work_is_split() {
-    for places in hierarchies() {
-        job(places, async |cx| {
-            for seed in 1..4_u64 {
-                let drawn = |n: u64| (n * seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59;
-                let things: Vec<_> = (1..=14).map(|n| (drawn(n) + 1, drawn(n + 99) + 1)).collect();
-                let knapsack = Knapsack { things, capacity: 60 };
-                let root = Packed { next: 0, value: 0, weight: 0 };
-                let mut best = None;
-                visited(&knapsack, root.clone(), |node| best = best.max(knapsack.value(node)));
-                for splitting in SPLITTINGS {
-                    let (tree, root) = (knapsack.clone(), root.clone());
-                    let found = par_maximise(&cx.supervised(), splitting, tree, root).await?;
-                    let (value, node) = found.expect("one may always take nothing");
-                    assert_eq!((Some(value), node.value), (best, value), "{splitting:?}");
-                    assert!(node.weight <= 60 && node.next == 14, "{node:?}");
-                }
+    on_all_hierarchies(async |cx| {
+        for seed in 1..4_u64 {
+            let drawn = |n: u64| (n * seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 59;
+            let things: Vec<_> = (1..=14).map(|n| (drawn(n) + 1, drawn(n + 99) + 1)).collect();
+            let knapsack = Knapsack { things, capacity: 60 };
+            let root = Packed { next: 0, value: 0, weight: 0 };
+            let mut best = None;
+            visited(&knapsack, root.clone(), |node| best = best.max(knapsack.value(node)));
+            for splitting in SPLITTINGS {
+                let (tree, root) = (knapsack.clone(), root.clone());
+                let found = par_maximise(&cx.supervised(), splitting, tree, root).await?;
+                let (value, node) = found.expect("one may always take nothing");
+                assert_eq!((Some(value), node.value), (best, value), "{splitting:?}");
+                assert!(node.weight <= 60 && node.next == 14, "{node:?}");
             }
-            let none = Knapsack { things: vec![], capacity: 0 };
-            let beyond = Packed { next: 1, value: 0, weight: 0 };
-            let found = par_maximise(&cx, Splitting::StealDriven, NoSolution(none), beyond).await?;
-            assert!(found.is_none());
-            Ok(())
-        });
-    }
+        }
+        let none = Knapsack { things: vec![], capacity: 0 };
+        let beyond = Packed { next: 1, value: 0, weight: 0 };
+        let found = par_maximise(&cx, Splitting::StealDriven, NoSolution(none), beyond).await?;
+        assert!(found.is_none());
+        Ok(())
+    });
 }
 
 /// A long row of leaves, of which the first few hundred are no good, and the rest cannot beat 5.
@@ -118,28 +116,6 @@ fn a_solution_of_one_pe_bounds_the_others() {
         assert_eq!(found.map(|(value, _)| value), Some(5));
         Ok(())
     });
-}
-
-/// The same without any solution.
-#[derive(Clone, Serialize, Deserialize)]
-struct NoSolution(Knapsack);
-
-impl Tree for NoSolution {
-    type Node = Packed;
-
-    fn children(&self, node: Packed) -> impl Iterator<Item = Packed> + Send {
-        self.0.children(node)
-    }
-}
-
-impl Bounded for NoSolution {
-    fn value(&self, _: &Packed) -> Option<u64> {
-        None
-    }
-
-    fn bound(&self, _: &Packed) -> u64 {
-        u64::MAX
-    }
 }
 
 /// A root that is a solution, and paths below it, endless for a PE that has not heard of the root.
@@ -255,16 +231,14 @@ async fn told(cx: &Context, journal: Option<&std::path::Path>) -> (Vec<u64>, u64
 
 #[test]
 fn who_waits_hears_of_better_nodes() {
-    for places in hierarchies() {
-        job(places, async |cx| {
-            let folder = tempfile::tempdir()?;
-            let path = folder.path().join("best.journal");
-            for journal in [None, Some(&*path), Some(&*path)] {
-                let (values, best) = told(&cx.supervised(), journal).await;
-                assert!(values.is_sorted_by(|one, next| one < next), "{values:?}");
-                assert_eq!(values.last(), Some(&best), "{values:?}");
-            }
-            Ok(())
-        });
-    }
+    on_all_hierarchies(async |cx| {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("best.journal");
+        for journal in [None, Some(&*path), Some(&*path)] {
+            let (values, best) = told(&cx.supervised(), journal).await;
+            assert!(values.is_sorted_by(|one, next| one < next), "{values:?}");
+            assert_eq!(values.last(), Some(&best), "{values:?}");
+        }
+        Ok(())
+    });
 }

@@ -6,6 +6,7 @@ use crate::launch::{self, Bench};
 use crate::{Report, Sample, Unit};
 use serde::Deserialize;
 use std::process::Command;
+use ultramarine::Result;
 
 const ROUNDS: usize = 5;
 const PES: [u32; 2] = [2, 4];
@@ -26,7 +27,7 @@ struct Work {
     small: &'static str,
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     report.text(&line("graph", "PEs", ASSIGNMENTS.map(str::to_owned)));
     for work in works() {
         for pes in PES {
@@ -62,7 +63,7 @@ fn works() -> Vec<Work> {
 
 /// The cells of a graph on this number of PEs: time and megabytes for each assignment. All jobs
 /// have the same result.
-fn row(bench: &Bench, work: &Work, pes: u32) -> launch::Result<[String; 3]> {
+fn row(bench: &Bench, work: &Work, pes: u32) -> Result<[String; 3]> {
     let with = |assignment: &str, size: &str| {
         let flags = format!("{} --assignment {assignment} --threads 1 --json {size}", work.flags);
         bench.on(pes, &bench.program(work.program, &flags))
@@ -93,7 +94,7 @@ const COUNT: &str = r#"ip link set lo up && "$0" "$@" >/dev/null &&
     awk '$1 == "lo:" { print "{\"sent\": " $2 "}" }' /proc/net/dev"#;
 
 /// The bytes that the processes of a job send each other, if its messages go over TCP.
-fn sent_bytes(job: &Command) -> launch::Result<f64> {
+fn sent_bytes(job: &Command) -> Result<f64> {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--net", "sh", "-c", COUNT]);
     command.arg(job.get_program()).args(job.get_args()).args(["--lane", "tcp"]);

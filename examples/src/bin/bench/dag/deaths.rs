@@ -7,6 +7,7 @@
 use crate::launch::{self, Bench, Printed};
 use crate::{Report, Sample, Unit, detection};
 use std::ops::RangeInclusive;
+use ultramarine::Result;
 use ultramarine_examples::random;
 
 const ROUNDS: usize = 8;
@@ -16,9 +17,9 @@ const WITHIN_SECONDS: f64 = 2.0;
 /// Two points for each PE; some seconds on two cores.
 const GRID: &str = "--pattern random-nearest --width 40 --steps 1000 --iterations 10000";
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let rounds = (0..bench.rounds(ROUNDS)).map(|round| jobs(bench, round as u64));
-    let rounds: Vec<Vec<Printed>> = rounds.collect::<launch::Result<_>>()?;
+    let rounds: Vec<Vec<Printed>> = rounds.collect::<Result<_>>()?;
     let seconds = |deaths: u32| Sample::of(&rounds, |round| round[deaths as usize].seconds);
     let free = seconds(0);
     report.figure(&format!("a graph on {PES} PEs, none killed"), &free, Unit::SECONDS);
@@ -43,7 +44,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> 
 }
 
 /// A job without deaths, with one, and so on: all have the same result.
-fn jobs(bench: &Bench, round: u64) -> launch::Result<Vec<Printed>> {
+fn jobs(bench: &Bench, round: u64) -> Result<Vec<Printed>> {
     let mut known = None;
     let job = |deaths: u32| {
         let seed = round * 10 + u64::from(deaths);

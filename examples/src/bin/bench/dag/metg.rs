@@ -9,6 +9,7 @@ use super::PATTERNS;
 use crate::launch::{self, Bench};
 use crate::{Goal, Report, Sample, Unit};
 use std::process::Command;
+use ultramarine::Result;
 
 const ROUNDS: usize = 3;
 const PES: u32 = 2;
@@ -19,7 +20,7 @@ fn steps(iterations: u32) -> u32 {
     (16_000_000 / iterations).clamp(1000, 20_000)
 }
 
-pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> {
+pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let node = node_micros(bench)?;
     report.goal("a node with 3 inputs, on one PE", &node, Unit::MICROS, Goal::AtMost(2.0));
     for pattern in PATTERNS {
@@ -41,7 +42,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> launch::Result<()> 
     Ok(())
 }
 
-fn node_micros(bench: &Bench) -> launch::Result<Sample> {
+fn node_micros(bench: &Bench) -> Result<Sample> {
     let (width, steps) = (1000, 200);
     let flags = "--json --pes 1 --threads 1 --pattern stencil_1d --iterations 0";
     let flags = format!("{flags} --width {width} --steps {steps}");
@@ -50,7 +51,7 @@ fn node_micros(bench: &Bench) -> launch::Result<Sample> {
 }
 
 /// METG(50 %) of the graph, of MPI by hand, and of rayon, in µs.
-fn metg(bench: &Bench, pattern: &str) -> launch::Result<[f64; 3]> {
+fn metg(bench: &Bench, pattern: &str) -> Result<[f64; 3]> {
     let mut micros = [const { Vec::new() }; 3];
     for iterations in ITERATIONS {
         let mut known = None;

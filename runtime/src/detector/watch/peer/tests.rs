@@ -15,6 +15,13 @@ const SETTINGS: DetectorSettings = DetectorSettings {
 
 const CONNECTION: ConnectionNumber = ConnectionNumber(7);
 
+/// A PE that this one watches, and is to dial.
+fn watched() -> PeerView {
+    let mut peer = PeerView::new(MS);
+    peer.watch(DialRole::Dialler, MS, MS * 200);
+    peer
+}
+
 /// The PE has a connection, and nothing is due about it.
 fn connect(peer: &mut PeerView) {
     peer.connections.push(PeerConnection::open(CONNECTION, Duration::ZERO));
@@ -26,8 +33,7 @@ fn limits(me: u32, pe: u32) -> ContactLimits {
 
 #[test]
 fn one_that_falls_silent_is_suspected_and_then_lost() {
-    let mut peer = PeerView::new(MS);
-    peer.watch(DialRole::Dialler, MS, MS * 200);
+    let mut peer = watched();
     peer.note_heard(MS * 10);
     let limits = limits(1, 2);
     let mut judge = |ms| peer.assess(MS * ms, &limits, MS * 500);
@@ -47,8 +53,7 @@ fn one_that_falls_silent_is_suspected_and_then_lost() {
 
 #[test]
 fn one_whose_host_answers_has_stalled_and_is_no_more_than_suspected_for_long() {
-    let mut peer = PeerView::new(MS);
-    peer.watch(DialRole::Dialler, MS, MS * 200);
+    let mut peer = watched();
     connect(&mut peer);
     peer.dial_at = None;
     peer.note_heard(MS * 10);
@@ -88,8 +93,7 @@ fn one_that_is_wanted_for_a_notice_only_is_dialled_again_while_it_is_silent() {
 
 #[test]
 fn those_never_heard_have_the_grace_unless_a_witness_says_that_they_are_gone() {
-    let mut peer = PeerView::new(MS);
-    peer.watch(DialRole::Dialler, MS, MS * 200);
+    let mut peer = watched();
     assert_eq!(peer.assess(MS * 499, &limits(0, 2), MS * 500), None);
     peer.contact.is_refused = true;
     assert_eq!(peer.assess(MS * 499, &limits(0, 2), MS * 500), None);
@@ -100,8 +104,7 @@ fn those_never_heard_have_the_grace_unless_a_witness_says_that_they_are_gone() {
 
 #[test]
 fn patience_with_the_root_is_longer_whatever_its_host_does() {
-    let mut peer = PeerView::new(MS);
-    peer.watch(DialRole::Dialler, MS, MS * 200);
+    let mut peer = watched();
     peer.note_heard(MS * 10);
     let mut judge = |ms| peer.assess(MS * ms, &limits(1, 0), MS);
     assert_eq!([209, 210, 3009].map(&mut judge), [None, Some(Reachability::Suspected), None]);
@@ -110,8 +113,7 @@ fn patience_with_the_root_is_longer_whatever_its_host_does() {
 
 #[test]
 fn a_look_ends_with_contact_after_it_and_not_with_what_was_seen_before() {
-    let mut peer = PeerView::new(MS);
-    peer.watch(DialRole::Dialler, MS, MS * 200);
+    let mut peer = watched();
     peer.note_heard(MS * 10);
     peer.probe(MS * 10, MS * 90);
     assert_eq!(peer.assess(MS * 11, &limits(0, 2), MS), None);

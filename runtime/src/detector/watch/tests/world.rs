@@ -1,4 +1,5 @@
-//! Watches, simulated connections between them, and simulated time: what a simulator does.
+//! Watches, simulated connections between them, and simulated time: what a simulator does. (In the
+//! testkit's world there are neither: what is next there is a choice, and here it is the earliest.)
 
 use super::{
     CloseReason, ConnectionNumber, Effect, Effects, HostRings, MS, Watch,
@@ -34,7 +35,7 @@ struct Member {
     /// How long it has been stalled: its clock is behind by that.
     behind: Duration,
     /// What has arrived and is not read yet.
-    unread: Vec<Arrival>,
+    unread: Vec<(ConnectionNumber, Arrival)>,
 }
 
 impl Member {
@@ -52,19 +53,25 @@ struct Wire {
     ends: BTreeSet<Pe>,
 }
 
+impl Wire {
+    fn other(&self, end: Pe) -> Pe {
+        if end == self.dialler { self.acceptor } else { self.dialler }
+    }
+}
+
 /// What arrives at one end of a connection.
 #[derive(Clone, Debug)]
 enum Arrival {
     /// The call, at the host of the acceptor.
-    Call(ConnectionNumber),
+    Call,
     /// The host of the acceptor has accepted the call.
-    Answer(ConnectionNumber),
+    Answer,
     /// The handshake is done.
-    Open(ConnectionNumber),
-    Notice(ConnectionNumber, Notice),
-    End(ConnectionNumber, CloseReason),
+    Open,
+    Notice(Notice),
+    End(CloseReason),
     /// A firewall says that there is no such connection.
-    Rejected(ConnectionNumber, CloseReason),
+    Rejected(CloseReason),
 }
 
 /// A job of simulated processes.
@@ -73,7 +80,7 @@ pub(super) struct World {
     members: Vec<Member>,
     wires: BTreeMap<ConnectionNumber, Wire>,
     /// What is under way, by the moment of its arrival and the order in which it was sent.
-    under_way: BTreeMap<(Duration, u64), (Pe, Arrival)>,
+    under_way: BTreeMap<(Duration, u64), (Pe, ConnectionNumber, Arrival)>,
     count: u64,
     /// No packet comes from these PEs' hosts, nor reaches them.
     isolated: BTreeSet<Pe>,
@@ -160,7 +167,7 @@ impl World {
         };
         let own: Vec<_> = self.wires.iter_mut().filter_map(has_end).collect();
         for number in own {
-            self.send(number, pe, Arrival::End(number, CloseReason::Broken));
+            self.send(number, pe, Arrival::End(CloseReason::Broken));
         }
     }
 
@@ -191,8 +198,8 @@ impl World {
         let Process::Stalled(since) = member.process else { panic!("{pe} does not stand still") };
         member.process = Process::Running;
         member.behind += self.now.saturating_sub(since);
-        for arrival in std::mem::take(&mut self.members[pe.index()].unread) {
-            self.hand_over(pe, arrival);
+        for (number, arrival) in std::mem::take(&mut self.members[pe.index()].unread) {
+            self.hand_over(pe, number, arrival);
         }
         self.take_turn(pe);
     }
@@ -246,8 +253,8 @@ impl World {
             while let Some(entry) = self.under_way.first_entry()
                 && entry.key().0 <= next
             {
-                let (at, arrival) = entry.remove();
-                self.arrive(at, arrival);
+                let (at, number, arrival) = entry.remove();
+                self.arrive(at, number, arrival);
                 active.insert(at);
             }
             active.into_iter().for_each(|pe| self.take_turn(pe));
@@ -288,16 +295,16 @@ impl World {
                     watch.dialling(now, to, number, &mut effects);
                     let wire = Wire { dialler: pe, acceptor: to, ends: BTreeSet::from([pe]) };
                     self.wires.insert(number, wire);
-                    self.send(number, pe, Arrival::Call(number));
+                    self.send(number, pe, Arrival::Call);
                 }
                 Effect::Send { connection, notice } => {
-                    self.send(connection, pe, Arrival::Notice(connection, notice));
+                    self.send(connection, pe, Arrival::Notice(notice));
                 }
                 Effect::EndSending(connection) => {
-                    self.send(connection, pe, Arrival::End(connection, CloseReason::Closed));
+                    self.send(connection, pe, Arrival::End(CloseReason::Closed));
                 }
                 Effect::Close(number) => {
-                    self.send(number, pe, Arrival::End(number, CloseReason::Closed));
+                    self.send(number, pe, Arrival::End(CloseReason::Closed));
                     self.end(number, pe, CloseReason::NotNeeded);
                 }
                 Effect::Report(event) => {
@@ -315,99 +322,77 @@ impl World {
     /// Sends something to the other end of a connection.
     fn send(&mut self, number: ConnectionNumber, from: Pe, arrival: Arrival) {
         let Some(wire) = self.wires.get(&number) else { return };
-        let to = if from == wire.dialler { wire.acceptor } else { wire.dialler };
         self.count += 1;
-        self.under_way.insert((self.now + LATENCY, self.count), (to, arrival));
+        let to = (wire.other(from), number, arrival);
+        self.under_way.insert((self.now + LATENCY, self.count), to);
     }
 
     /// The end of a connection at `pe` has ended.
     fn end(&mut self, number: ConnectionNumber, pe: Pe, why: CloseReason) {
         let Some(wire) = self.wires.get_mut(&number) else { return };
         if wire.ends.remove(&pe) {
-            let other = if pe == wire.dialler { wire.acceptor } else { wire.dialler };
+            let other = wire.other(pe);
             self.tell(pe, |watch, now, effects| watch.closed(now, other, number, why, effects));
         }
     }
 
     /// Something has come to a host.
-    fn arrive(&mut self, at: Pe, arrival: Arrival) {
-        let (Arrival::Call(number)
-        | Arrival::Answer(number)
-        | Arrival::Open(number)
-        | Arrival::Notice(number, _)
-        | Arrival::End(number, _)
-        | Arrival::Rejected(number, _)) = arrival;
-        let Some(&Wire { dialler, acceptor, .. }) = self.wires.get(&number) else { return };
-        if self.isolated.contains(&dialler) != self.isolated.contains(&acceptor) {
+    fn arrive(&mut self, at: Pe, number: ConnectionNumber, arrival: Arrival) {
+        let Some(wire) = self.wires.get(&number) else { return };
+        let from = wire.other(at);
+        if self.isolated.contains(&from) != self.isolated.contains(&at) {
             return;
         }
-        let from = if at == dialler { acceptor } else { dialler };
-        if self.rejected.contains(&(from, at)) && !matches!(arrival, Arrival::Rejected(..)) {
-            let is_call = matches!(arrival, Arrival::Call(_));
+        if self.rejected.contains(&(from, at)) && !matches!(arrival, Arrival::Rejected(_)) {
+            let is_call = matches!(arrival, Arrival::Call);
             let why = if is_call { CloseReason::Refused } else { CloseReason::Broken };
-            return self.send(number, at, Arrival::Rejected(number, why));
+            return self.send(number, at, Arrival::Rejected(why));
         }
         let process = self.members[at.index()].process;
-        if let Arrival::Call(_) = arrival {
+        if let Arrival::Call = arrival {
             let is_witnessed =
                 self.is_guarded || from.number() / self.pes_each == at.number() / self.pes_each;
             let reply = match process {
-                Process::Gone if is_witnessed => Arrival::End(number, CloseReason::Gone),
-                Process::Gone => Arrival::End(number, CloseReason::Refused),
-                Process::Running | Process::Stalled(_) => Arrival::Answer(number),
+                Process::Gone if is_witnessed => Arrival::End(CloseReason::Gone),
+                Process::Gone => Arrival::End(CloseReason::Refused),
+                Process::Running | Process::Stalled(_) => Arrival::Answer,
             };
             self.send(number, at, reply);
         }
         match process {
-            Process::Running => self.hand_over(at, arrival),
-            Process::Stalled(_) => self.members[at.index()].unread.push(arrival),
+            Process::Running => self.hand_over(at, number, arrival),
+            Process::Stalled(_) => self.members[at.index()].unread.push((number, arrival)),
             Process::Gone => {}
         }
     }
 
     /// A process reads what has arrived.
-    fn hand_over(&mut self, at: Pe, arrival: Arrival) {
-        let peer = |world: &World, number: ConnectionNumber| {
-            let wire = world.wires.get(&number).filter(|wire| wire.ends.contains(&at))?;
-            Some(if at == wire.dialler { wire.acceptor } else { wire.dialler })
-        };
+    fn hand_over(&mut self, at: Pe, number: ConnectionNumber, arrival: Arrival) {
+        let Some(wire) = self.wires.get_mut(&number) else { return };
+        let peer = wire.other(at);
         match arrival {
-            Arrival::Call(number) => {
-                let Some(wire) = self.wires.get_mut(&number) else { return };
-                let dialler = wire.dialler;
-                // A call that the dialler has given up is not made.
-                if wire.ends.contains(&dialler) {
-                    wire.ends.insert(at);
-                    self.send(number, at, Arrival::Open(number));
-                    self.tell(at, |watch, now, effects| {
-                        watch.opened(now, dialler, number, effects);
-                    });
-                }
+            // A call that the dialler has given up is not made.
+            Arrival::Call if wire.ends.contains(&peer) => {
+                wire.ends.insert(at);
+                self.send(number, at, Arrival::Open);
+                self.tell(at, |watch, now, effects| watch.opened(now, peer, number, effects));
             }
-            Arrival::Answer(number) => {
-                if let Some(pe) = peer(self, number) {
-                    self.tell(at, |watch, now, _| watch.answered(now, pe, number));
-                }
-            }
-            Arrival::Open(number) => {
-                if let Some(pe) = peer(self, number) {
-                    self.tell(at, |watch, now, effects| watch.opened(now, pe, number, effects));
-                }
-            }
-            Arrival::Notice(number, notice) => {
-                if let Some(pe) = peer(self, number) {
-                    self.tell(at, |watch, now, effects| {
-                        watch.notice(now, pe, number, notice, effects);
-                    });
-                }
-            }
-            Arrival::End(number, why) | Arrival::Rejected(number, why) => {
-                self.send(number, at, Arrival::End(number, CloseReason::Closed));
+            Arrival::End(why) | Arrival::Rejected(why) => {
+                self.send(number, at, Arrival::End(CloseReason::Closed));
                 self.end(number, at, why);
                 if self.wires.get(&number).is_some_and(|wire| wire.ends.is_empty()) {
                     self.wires.remove(&number);
                 }
             }
+            _ if !wire.ends.contains(&at) => {}
+            Arrival::Call => {}
+            Arrival::Answer => self.tell(at, |watch, now, _| watch.answered(now, peer, number)),
+            Arrival::Open => {
+                self.tell(at, |watch, now, effects| watch.opened(now, peer, number, effects));
+            }
+            Arrival::Notice(notice) => self.tell(at, |watch, now, effects| {
+                watch.notice(now, peer, number, notice, effects);
+            }),
         }
     }
 }

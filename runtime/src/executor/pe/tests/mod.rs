@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 use ultramarine_testkit::eventually;
-use ultramarine_topology::{Label, LevelKind, Pe, Place, Topology};
+use ultramarine_topology::{LevelKind, Pe, Place, Topology};
 
 /// A PE that nothing drives. It closes when it is dropped.
 pub(crate) struct ByHand(pub(crate) Arc<Processor>);
@@ -40,8 +40,7 @@ impl ByHand {
 
 /// The jobs of PEs of one host, with this many workers each.
 fn jobs(pes: u32, threads: usize) -> impl Iterator<Item = Job> {
-    let host = |_| Place::new(vec![Label::new(LevelKind::Host, "h".to_owned())]);
-    let places: Vec<Place> = (0..pes).map(host).collect();
+    let places = vec![Place::from_pairs([(LevelKind::Host, "h")]); pes as usize];
     let topology = Topology::new(&places, &vec![1; places.len()]).expect("it is consistent");
     let topology = Arc::new(topology);
     memory::network(pes).into_iter().zip(0..).map(move |(lane, n)| {
@@ -70,12 +69,15 @@ fn two(threads: usize) -> [ByHand; 2] {
 
 /// The end of a future, which workers bring about.
 fn end_of<T>(future: impl Future<Output = T>) -> T {
+    end_with_turns_of(&[], future)
+}
+
+/// The end of a future, which workers and turns of these PEs bring about.
+fn end_with_turns_of<T>(pes: &[ByHand], future: impl Future<Output = T>) -> T {
     let (mut future, mut ended) = (pin!(future), None);
     eventually("it ends", || {
-        match future.as_mut().poll(&mut std::task::Context::from_waker(Waker::noop())) {
-            Poll::Ready(end) => ended = Some(end),
-            Poll::Pending => {}
-        }
+        pes.iter().for_each(|pe| _ = pe.0.turn());
+        ended = now(future.as_mut());
         ended.is_some()
     });
     ended.expect("it has ended")

@@ -1,11 +1,12 @@
 //! What a turn at the engine says, and does when the lane fails.
 
-use super::{ByHand, end_of, jobs, start, two};
+use super::{ByHand, end_of, end_with_turns_of, jobs, start, two};
 use crate::executor::api::context::Context;
 use crate::executor::engine::failure::JobError;
 use crate::executor::engine::liveness::{DetectorSetup, FailureDetector};
 use crate::executor::pe::processor::Job;
-use crate::transport::{Lane, LaneError, Sleeper, memory};
+use crate::transport::testing::Disturbed;
+use crate::transport::{Lane, LaneError, memory};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use ultramarine_testkit::eventually;
@@ -67,48 +68,9 @@ fn a_turn_says_that_stolen_work_has_come() {
     eventually("it is kept", || IS_KEPT.load(SeqCst));
     let stolen = cx.spawn_fn(Distance::ONE, |n: u32| n + 1, 6);
     until_work_comes(&pes);
-    eventually("it comes back", || {
-        pes.iter().for_each(|pe| _ = pe.0.turn());
-        stolen.is_ready()
-    });
+    assert_eq!(end_with_turns_of(&pes, stolen), Ok(7));
     IS_OPEN.store(true, SeqCst);
-    assert_eq!((end_of(stolen), end_of(kept)), (Ok(7), Ok(())));
-}
-
-/// A lane that fails when it is told to, and that hands no arrays over.
-struct Failing {
-    inner: memory::MemoryLane,
-    has_failed: Arc<AtomicBool>,
-}
-
-impl Failing {
-    fn check(&self) -> Result<(), LaneError> {
-        let error = || LaneError::Io { doing: "a test".into(), source: std::io::Error::other("") };
-        if self.has_failed.load(SeqCst) { Err(error()) } else { Ok(()) }
-    }
-}
-
-impl Lane for Failing {
-    fn name(&self) -> &'static str {
-        "failing"
-    }
-    fn frame_bytes_max(&self) -> usize {
-        self.inner.frame_bytes_max()
-    }
-    fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
-        self.check()?;
-        self.inner.send(to, frame)
-    }
-    fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {
-        self.check()?;
-        self.inner.poll(deliver)
-    }
-    fn is_flushed(&mut self) -> bool {
-        true
-    }
-    fn sleeper(&self) -> Arc<dyn Sleeper> {
-        self.inner.sleeper()
-    }
+    assert_eq!(end_of(kept), Ok(()));
 }
 
 struct Silent;
@@ -119,14 +81,19 @@ impl FailureDetector for Silent {
     fn goodbye(self: Box<Self>) {}
 }
 
-/// Two PEs whose lanes fail when they are told to.
+/// Two PEs whose lanes fail when they are told to, and hand no arrays over.
 fn failing(has_fallback: bool, has_failed: &Arc<AtomicBool>) -> [ByHand; 2] {
     let lanes = memory::network(2).into_iter().zip(memory::network(2));
     let mut pes = jobs(2, 1).zip(lanes).map(|(job, (inner, fallback))| {
         let fallback = has_fallback.then(|| Box::new(fallback) as Box<dyn Lane>);
         let begin = |_| Ok(Box::new(Silent) as Box<dyn FailureDetector>);
         let detector = Some(DetectorSetup { fallback, start: Box::new(begin) });
-        let lane = Box::new(Failing { inner, has_failed: has_failed.clone() });
+        let has_failed = has_failed.clone();
+        let lane = Box::new(Disturbed(inner, move |_: &mut _| {
+            let error =
+                || LaneError::Io { doing: "a test".into(), source: std::io::Error::other("") };
+            if has_failed.load(SeqCst) { Err(error()) } else { Ok(()) }
+        }));
         start(Job { lane, detector, ..job })
     });
     [(); 2].map(|()| pes.next().expect("there are two"))
@@ -144,11 +111,7 @@ fn a_pe_whose_lane_fails_goes_on_over_the_other_or_ends() {
             has_failed.store(true, SeqCst);
         }
         if has_fallback {
-            eventually("it comes back", || {
-                pes.iter().for_each(|pe| _ = pe.0.turn());
-                answer.is_ready()
-            });
-            assert_eq!(end_of(answer), Ok(7));
+            assert_eq!(end_with_turns_of(&pes, answer), Ok(7));
         } else {
             pes[0].0.turn();
             assert!(matches!(*pes[0].0.ending.failure(), Some(JobError::Link { .. })));
@@ -164,12 +127,8 @@ fn a_long_array_is_copied_once_on_its_way_to_a_neighbour() {
     const LENGTH: u64 = 1 << 20;
     let pes = failing(false, &Arc::default());
     let long: Vec<u64> = (0..LENGTH).collect();
-    let sum = pes[0].context().spawn_at(THERE, async |_, long: Vec<u64>| long.len(), long);
-    eventually("it comes back", || {
-        pes.iter().for_each(|pe| _ = pe.0.turn());
-        sum.is_ready()
-    });
-    assert_eq!(end_of(sum), Ok(LENGTH as usize));
+    let length = pes[0].context().spawn_at(THERE, async |_, long: Vec<u64>| long.len(), long);
+    assert_eq!(end_with_turns_of(&pes, length), Ok(LENGTH as usize));
     let fetched =
         pes[1].0.turns.engine().as_ref().map(|engine| engine.link_counters().bytes_fetched);
     assert_eq!(fetched, Some(LENGTH * 8));

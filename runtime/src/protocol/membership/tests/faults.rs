@@ -1,5 +1,6 @@
 //! Whole jobs: PEs crash, suspect each other rightly and wrongly, and their messages are lost,
-//! doubled and delivered in any order. Then the faults end, and all PEs must agree.
+//! doubled and delivered in any order. Then the faults end, and all PEs must agree. (In the
+//! testkit's world messages keep their order, and only those of the dead are lost.)
 
 use super::*;
 use proptest::prelude::*;
@@ -44,6 +45,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..120)
 }
 
+#[derive(Default)]
 struct Job {
     machines: Vec<Membership>,
     clocks: Vec<Duration>,
@@ -62,25 +64,21 @@ impl Job {
     }
 
     fn of(machines: Vec<Membership>) -> Self {
-        let clocks = vec![ZERO; machines.len()];
-        Job {
-            machines,
-            clocks,
-            crashed: BTreeSet::new(),
-            in_flight: Vec::new(),
-            looks: BTreeSet::new(),
-            results: BTreeSet::new(),
-        }
+        Job { clocks: vec![ZERO; machines.len()], machines, ..Job::default() }
     }
 
-    /// Lets one PE do something, unless it has crashed, and checks what must always hold.
-    fn with(&mut self, who: Pe, act: impl FnOnce(&mut Membership, &mut dyn FnMut(Pe, Notice))) {
+    /// Lets one PE do something now, unless it has crashed, and checks what must always hold.
+    fn with(
+        &mut self,
+        who: Pe,
+        act: impl FnOnce(&mut Membership, Duration, &mut dyn FnMut(Pe, Notice)),
+    ) {
         if self.crashed.contains(&who) {
             return;
         }
         let machine = &mut self.machines[who.index()];
         let before = machine.clone();
-        act(machine, &mut |to, notice| match notice {
+        act(machine, self.clocks[who.index()], &mut |to, notice| match notice {
             Notice::Look { pe, .. } if to == who => drop(self.looks.insert((who, pe))),
             notice => self.in_flight.push((who, to, notice)),
         });
@@ -108,10 +106,10 @@ impl Job {
         assert!(self.results.len() < 2, "several results count: {:?}", self.results);
     }
 
-    fn tick(&mut self, who: Pe, now: Duration) {
-        self.with(who, |machine, out| {
-            machine.tick(now, out);
-        });
+    /// Time goes on for one PE.
+    fn wait(&mut self, who: Pe, time: Duration) {
+        self.clocks[who.index()] += time;
+        self.with(who, |machine, now, out| _ = machine.tick(now, out));
     }
 
     fn deliver(&mut self, which: usize, keeps: bool) {
@@ -123,8 +121,7 @@ impl Job {
         if !keeps {
             self.in_flight.swap_remove(which);
         }
-        let now = self.clocks[to.index()];
-        self.with(to, |machine, out| machine.handle(now, from, notice, out));
+        self.with(to, |machine, now, out| machine.handle(now, from, notice, out));
     }
 
     /// Delivers all that is in flight and all that follows from it.
@@ -151,6 +148,7 @@ impl Job {
 
     fn step(&mut self, step: Step, root_may_crash: bool) {
         let size = self.machines.len() as u32;
+        let of = |number| pe(number % size);
         match step {
             Step::Deliver { which, keeps } => self.deliver(which, keeps),
             Step::Lose(which) => {
@@ -159,43 +157,29 @@ impl Job {
                 }
             }
             Step::Suspect { by, whom } => {
-                let (by, whom) = (pe(by % size), pe(whom % size));
-                let now = self.clocks[by.index()];
-                self.with(by, |machine, out| machine.suspect(now, whom, out));
+                self.with(of(by), |machine, now, out| machine.suspect(now, of(whom), out));
             }
             Step::Forsake { by, whom } => {
-                let (by, whom) = (pe(by % size), pe(whom % size));
                 // The root does not crash, so no PE loses it.
-                if whom != Pe::ROOT || root_may_crash {
-                    let now = self.clocks[by.index()];
-                    self.with(by, |machine, out| machine.lose(now, whom, Loss::Silent, out));
+                if of(whom) != Pe::ROOT || root_may_crash {
+                    let loss = Loss::Silent;
+                    self.with(of(by), |machine, now, out| machine.lose(now, of(whom), loss, out));
                 }
             }
             Step::Reach { by, whom } => {
-                let (by, whom) = (pe(by % size), pe(whom % size));
-                self.with(by, |machine, out| machine.reach(whom, out));
+                self.with(of(by), |machine, _, out| machine.reach(of(whom), out));
             }
             Step::Crash(who) => {
-                if who % size != 0 || root_may_crash {
-                    self.crashed.insert(pe(who % size));
-                    self.results.remove(&pe(who % size));
+                if of(who) != Pe::ROOT || root_may_crash {
+                    self.crashed.insert(of(who));
+                    self.results.remove(&of(who));
                 }
             }
-            Step::Tick(who) => {
-                let who = pe(who % size);
-                let clock = &mut self.clocks[who.index()];
-                *clock += PATIENCE / 8;
-                let now = *clock;
-                self.tick(who, now);
-            }
-            Step::AskEnd(who) => {
-                let who = pe(who % size);
-                let now = self.clocks[who.index()];
-                self.with(who, |machine, out| machine.ask_end(now, out));
-            }
+            Step::Tick(who) => self.wait(of(who), PATIENCE / 8),
+            Step::AskEnd(who) => self.with(of(who), |machine, now, out| machine.ask_end(now, out)),
             Step::Heartbeats(one, other) => {
-                if one % size != other % size {
-                    self.heartbeats(pe(one % size), pe(other % size));
+                if of(one) != of(other) {
+                    self.heartbeats(of(one), of(other));
                 }
             }
         }
@@ -209,19 +193,10 @@ impl Job {
 
     /// A PE looks at another, and reaches or loses it.
     fn see(&mut self, by: Pe, whom: Pe) {
-        let (now, is_gone) = (self.clocks[by.index()], self.is_gone(whom));
-        let has_crashed = self.crashed.contains(&whom);
-        self.with(by, |machine, out| {
-            if is_gone {
-                machine.lose(
-                    now,
-                    whom,
-                    if has_crashed { Loss::Witnessed } else { Loss::Refused },
-                    out,
-                );
-            } else {
-                machine.reach(whom, out);
-            }
+        let (is_gone, has_crashed) = (self.is_gone(whom), self.crashed.contains(&whom));
+        let loss = if has_crashed { Loss::Witnessed } else { Loss::Refused };
+        self.with(by, |machine, now, out| {
+            if is_gone { machine.lose(now, whom, loss, out) } else { machine.reach(whom, out) }
         });
     }
 
@@ -248,9 +223,7 @@ impl Job {
                     self.see(by, whom);
                 }
                 self.settle();
-                self.clocks[me.index()] += PATIENCE / 4;
-                let now = self.clocks[me.index()];
-                self.tick(me, now);
+                self.wait(me, PATIENCE / 4);
                 self.settle();
             }
         }
@@ -322,7 +295,7 @@ proptest! {
         // No message is lost and no PE dies: the news reaches all PEs without heartbeats, in any
         // order of delivery.
         let mut job = Job::new(size);
-        job.with(Pe::ROOT, |root, out| root.lose(ZERO, pe(size - 1), Loss::Silent, out));
+        job.with(Pe::ROOT, |root, now, out| root.lose(now, pe(size - 1), Loss::Silent, out));
         order.iter().for_each(|which| job.deliver(*which, false));
         job.settle();
         let told = job.machines.iter().filter(|machine| machine.dead() == [pe(size - 1)]).count();
@@ -331,7 +304,7 @@ proptest! {
         let mut job = Job::new(size);
         for herald in &heralds {
             let herald = pe(1 + herald % (size - 1));
-            job.with(herald, |machine, out| machine.suspect(ZERO, Pe::ROOT, out));
+            job.with(herald, |machine, now, out| machine.suspect(now, Pe::ROOT, out));
         }
         order.iter().for_each(|which| job.deliver(*which, false));
         job.settle();

@@ -70,29 +70,37 @@ impl Played {
         played
     }
 
-    fn hear(&mut self, from: u32, notice: Notice) -> Sent {
+    fn act<T>(
+        &mut self,
+        act: impl FnOnce(&mut Membership, &mut dyn FnMut(Pe, Notice)) -> T,
+    ) -> (Sent, T) {
         let mut sent = Vec::new();
-        self.0.handle(ZERO, pe(from), notice, &mut |to, notice| sent.push((to.number(), notice)));
-        sent
+        let done = act(&mut self.0, &mut |to, notice| sent.push((to.number(), notice)));
+        (sent, done)
+    }
+
+    fn hear(&mut self, from: u32, notice: Notice) -> Sent {
+        self.act(|member, out| member.handle(ZERO, pe(from), notice, out)).0
     }
 
     fn suspect(&mut self, now: Duration, whom: u32) -> Sent {
-        let mut sent = Vec::new();
-        self.0.suspect(now, pe(whom), &mut |to, notice| sent.push((to.number(), notice)));
-        sent
+        self.act(|member, out| member.suspect(now, pe(whom), out)).0
     }
 
     fn lose(&mut self, whom: u32) -> Sent {
-        let mut sent = Vec::new();
-        self.0
-            .lose(ZERO, pe(whom), Loss::Silent, &mut |to, notice| sent.push((to.number(), notice)));
-        sent
+        self.lose_at(ZERO, whom, Loss::Silent)
+    }
+
+    fn lose_at(&mut self, now: Duration, whom: u32, loss: Loss) -> Sent {
+        self.act(|member, out| member.lose(now, pe(whom), loss, out)).0
     }
 
     fn announce(&mut self) -> Sent {
-        let mut sent = Vec::new();
-        self.0.announce(ZERO, &mut |to, notice| sent.push((to.number(), notice)));
-        sent
+        self.act(|member, out| member.announce(ZERO, out)).0
+    }
+
+    fn ask_end(&mut self) -> Sent {
+        self.act(|member, out| member.ask_end(ZERO, out)).0
     }
 
     fn reach(&mut self, whom: u32) {
@@ -100,9 +108,7 @@ impl Played {
     }
 
     fn tick(&mut self, now: Duration) -> (Sent, Option<Duration>) {
-        let mut sent = Vec::new();
-        let next = self.0.tick(now, &mut |to, notice| sent.push((to.number(), notice)));
-        (sent, next)
+        self.act(|member, out| member.tick(now, out))
     }
 
     fn dead(&self) -> Vec<u32> {
@@ -149,17 +155,11 @@ fn an_accusation_makes_the_root_look_and_a_loss_goes_down_the_tree() {
 #[test]
 fn the_first_death_is_announced_at_once_and_those_that_follow_it_together() {
     let mut root = Played::new(0, 1000);
-    let lose = |root: &mut Played, now: Duration, whom: u32| {
-        let mut sent = Vec::new();
-        root.0
-            .lose(now, pe(whom), Loss::Silent, &mut |to, notice| sent.push((to.number(), notice)));
-        sent
-    };
     let begin = Duration::from_secs(7);
-    assert_eq!(lose(&mut root, begin, 9).len(), 3, "two children and the dead one");
+    assert_eq!(root.lose_at(begin, 9, Loss::Silent).len(), 3, "two children and the dead one");
     root.hear(800, accuse(10));
     for whom in 10..500 {
-        assert_eq!(lose(&mut root, begin + ANNOUNCE_EVERY / 2, whom), []);
+        assert_eq!(root.lose_at(begin + ANNOUNCE_EVERY / 2, whom, Loss::Silent), []);
     }
     // One that accuses again before that waits, too.
     assert_eq!(root.hear(801, accuse(11)), []);
@@ -179,7 +179,7 @@ fn the_first_death_is_announced_at_once_and_those_that_follow_it_together() {
     assert_eq!(dead, (1..).zip(10..500).map(names_it).collect::<Vec<_>>());
     assert_eq!(due, None);
     // After a pause a death is announced at once again.
-    assert_eq!(lose(&mut root, announce_at + ANNOUNCE_EVERY, 700).len(), 3);
+    assert_eq!(root.lose_at(announce_at + ANNOUNCE_EVERY, 700, Loss::Silent).len(), 3);
     assert_eq!(root.hear(802, known(491)), [(802, bulletin_after(491, &[700]))]);
 }
 

@@ -81,7 +81,7 @@ fn a_candidate_leaves_when_another_is_in_contact_with_its_judge() {
 #[test]
 fn a_candidate_that_has_seen_its_judges_end_stays() {
     let mut one = played(1, 4);
-    one.0.lose(ZERO, pe(0), Loss::Witnessed, &mut |_, _| {});
+    one.lose_at(ZERO, 0, Loss::Witnessed);
     assert_eq!(one.hear(3, Notice::InContact { term: term(0, 0) }), []);
     assert_eq!(one.status(), MembershipStatus::Member);
 }
@@ -92,7 +92,7 @@ fn a_pe_stays_if_others_follow_a_candidate_that_it_has_not_lost() {
     let mut four = played(4, 6);
     four.lose(0);
     four.hear(1, call(term(1, 1), &[0]));
-    four.0.lose(ZERO, pe(1), Loss::Witnessed, &mut |_, _| {});
+    four.lose_at(ZERO, 1, Loss::Witnessed);
     let contact = Notice::InContact { term: term(1, 2) };
     four.hear(5, contact.clone());
     assert_eq!(four.status(), MembershipStatus::Member);
@@ -107,7 +107,7 @@ fn a_pe_leaves_if_a_judge_says_itself_that_it_is_in_office() {
     let mut four = played(4, 6);
     four.lose(0);
     four.hear(1, call(term(1, 1), &[0]));
-    four.0.lose(ZERO, pe(1), Loss::Witnessed, &mut |_, _| {});
+    four.lose_at(ZERO, 1, Loss::Witnessed);
     four.hear(2, Notice::InContact { term: term(1, 2) });
     assert_eq!(four.status(), MembershipStatus::RootLost);
 }
@@ -135,7 +135,7 @@ fn a_pe_that_hears_of_the_end_counts_its_children_anew() {
 #[test]
 fn a_pe_that_waits_for_votes_looks_at_those_that_say_nothing() {
     let mut root = played(0, 8);
-    root.0.ask_end(ZERO, &mut |_, _| {});
+    root.ask_end();
     root.hear(2, Notice::Follow { term: Term::FIRST, dead: 0, count: 1, ends: true });
     let (sent, _) = root.tick(PATIENCE);
     assert!(sent.contains(&(0, look(1))) && !sent.contains(&(0, look(2))), "{sent:?}");
@@ -190,7 +190,7 @@ fn a_candidate_that_is_outvoted_at_once_says_so() {
 fn a_judge_that_calls_again_still_asks_for_the_end() {
     let orphan = Notice::Orphaned { herald: pe(2), term: term(1, 1), claim: Claim::Lost };
     let mut root = played(0, 3);
-    root.0.ask_end(ZERO, &mut |_, _| {});
+    root.ask_end();
     let contact = Notice::InContact { term: Term::FIRST };
     assert_eq!(root.hear(2, orphan.clone()).last(), Some(&(2, contact)), "the other lives");
     root.lose(1);
@@ -313,7 +313,7 @@ fn votes_count_only_for_a_list_that_was_told() {
     assert_eq!(root.lose(1), [], "it waits for more");
     assert!(root.0.has_to_announce());
     assert_eq!((root.0.list.len(), root.0.heading().confirmed), (2, 1));
-    root.0.ask_end(ZERO, &mut |_, _| {});
+    root.ask_end();
     assert!(!is_confirmed(&root) && !root.0.is_end_agreed());
     root.announce();
     assert!(is_confirmed(&root) && root.0.is_end_agreed());
@@ -361,7 +361,7 @@ fn a_candidate_that_sees_the_end_of_a_silent_pe_calls_again() {
     for (loss, round) in [(Loss::Silent, 1), (Loss::Witnessed, 2)] {
         let mut one = played(1, 6);
         one.lose(0);
-        one.0.lose(ZERO, pe(0), loss, &mut |_, _| {});
+        one.lose_at(ZERO, 0, loss);
         assert_eq!(one.0.heading().term, term(round, 1), "{loss:?}");
     }
 }
@@ -371,7 +371,7 @@ fn a_candidate_that_sees_the_end_of_a_silent_pe_calls_again() {
 fn a_pe_looks_at_as_many_others_as_have_been_silent() {
     let looks = |loss, declared: &[u32]| {
         let mut sixty = played(60, 64);
-        (1..=20).for_each(|lost| sixty.0.lose(ZERO, pe(lost), loss, &mut |_, _| {}));
+        (1..=20).for_each(|lost| _ = sixty.lose_at(ZERO, lost, loss));
         sixty.hear(0, bulletin(declared));
         let sent = sixty.lose(0).into_iter();
         let looks = sent.filter_map(|(_, notice)| match notice {

@@ -111,9 +111,8 @@ fn what_buffers_keep_does_not_grow_with_the_number_of_peers() {
 #[test]
 fn an_array_arrives_although_messages_come_faster_than_the_lane_takes_them() {
     let settings = PortSettings { window_frames: 1, ..settings() };
-    let network = bad_network(2, 4096, Faults::default(), 1);
-    let ports: Vec<_> = network.into_iter().map(|lane| lane.port(settings)).collect();
-    let [mut sender, mut receiver] = <[Port; 2]>::try_from(ports).ok().expect("two ports");
+    let lanes = bad_network(2, 4096, Faults::default(), 1);
+    let [mut sender, mut receiver] = ports(lanes, settings);
     let array = Array::from(vec![7u8; 200_000]);
     let mut arrived = None;
     sender.send(Pe::new(1), b"array", Some(&array)).expect("it is not too long");

@@ -1,4 +1,5 @@
-//! Ports above a lane that loses, doubles, damages and refuses frames, in made-up time.
+//! Ports above a lane that loses, doubles, damages and refuses frames, in made-up time. (It is not
+//! the testkit's world: what is under test is how a port makes do without what that one promises.)
 
 mod cost;
 mod flow;
@@ -7,6 +8,7 @@ mod silence;
 
 use super::frame::Header;
 use super::*;
+use crate::transport::testing::ports;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
@@ -277,8 +279,7 @@ proptest! {
 fn two(settings: PortSettings) -> ([Port; 2], BadLane) {
     let lanes = bad_network(2, 1000, Faults::default(), 1);
     let spare = lanes[0].clone();
-    let mut lanes = lanes.into_iter();
-    (std::array::from_fn(|_| lanes.next().unwrap().port(settings)), spare)
+    (ports(lanes, settings), spare)
 }
 
 #[test]

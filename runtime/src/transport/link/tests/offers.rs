@@ -17,9 +17,8 @@ fn array(number: u64) -> Array {
 fn arrays_are_copied_and_small_messages_overtake_them() {
     const ARRAYS: u64 = 4;
     let faults = Faults { lose: 10, double: 10, damage: 10, refuse: 10 };
-    let lanes = bad_network(2, 1000, faults, 7).into_iter();
     let everybody = Topology::flat(2).ball(Pe::ROOT, Distance::ONE);
-    let mut ports: Vec<Port> = lanes.map(|lane| lane.port(PortSettings::default())).collect();
+    let mut ports: [Port; 2] = ports(bad_network(2, 1000, faults, 7), PortSettings::default());
     ports.iter_mut().for_each(|port| port.has_neighbours(everybody));
     for number in 0..ARRAYS {
         assert!(ports[0].send(Pe::new(1), b"large", Some(&array(number))).unwrap());

@@ -1,6 +1,7 @@
 //! Peers that do not answer, and lanes that take nothing.
 
 use super::*;
+use crate::transport::memory;
 
 const THERE: Pe = Pe::new(2);
 
@@ -78,12 +79,7 @@ fn an_answer_ends_the_silence() {
 
 #[test]
 fn nothing_is_sent_again_over_a_lane_that_loses_nothing() {
-    let mut lanes = crate::transport::memory::network(2).into_iter();
-    let mut port = || {
-        let (lane, pe) = (lanes.next().unwrap(), Pe::new(1 - lanes.len() as u32));
-        Port::new(pe, 2, Box::new(lane), settings())
-    };
-    let (mut sender, mut receiver) = (port(), port());
+    let [mut sender, mut receiver] = ports(memory::network(2), settings());
     sender.send(Pe::new(1), b"in a while", None).unwrap();
     for minute in 0..100 {
         sender.poll(minute * Duration::from_mins(1), &mut nothing).unwrap();
@@ -101,13 +97,7 @@ fn nothing_is_sent_again_over_a_lane_that_loses_nothing() {
 
 #[test]
 fn a_pe_of_this_process_that_has_left_is_told_of_once_and_others_are_sent_to() {
-    let lanes: Vec<_> = crate::transport::memory::network(3).into_iter().collect();
-    let mut ports = lanes
-        .into_iter()
-        .zip(0..)
-        .map(|(lane, pe)| Port::new(Pe::new(pe), 3, Box::new(lane), settings()));
-    let (mut port, gone, mut other) =
-        (ports.next().unwrap(), ports.next().unwrap(), ports.next().unwrap());
+    let [mut port, gone, mut other] = ports(memory::network(3), settings());
     drop(gone);
     port.send(Pe::new(1), b"message", None).unwrap();
     port.send(THERE, b"message", None).unwrap();

@@ -4,7 +4,7 @@ mod pairs;
 
 use super::*;
 use crate::handshake::{CHALLENGE_BYTES, Handshake, Purpose};
-use crate::transport::testing::{PATIENCE, ping_pong, stream, together, until};
+use crate::transport::testing::{Disturbed, PATIENCE, ping_pong, stream, together, until};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -329,39 +329,18 @@ fn a_later_connection_replaces_an_earlier_one() {
     assert!(is_closed(connections.swap_remove(0)));
 }
 
-/// A lane that breaks all its connections when it is told to.
-struct Breaking(TcpLane, Arc<AtomicBool>);
-
-impl Lane for Breaking {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-    fn frame_bytes_max(&self) -> usize {
-        self.0.frame_bytes_max()
-    }
-    fn send(&mut self, to: Pe, frame: &mut Vec<u8>) -> Result<bool, LaneError> {
-        self.0.send(to, frame)
-    }
-    fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {
-        if self.1.swap(false, Ordering::Relaxed) {
-            self.0.sockets.break_connections();
-        }
-        self.0.poll(deliver)
-    }
-    fn is_flushed(&mut self) -> bool {
-        self.0.is_flushed()
-    }
-    fn sleeper(&self) -> Arc<dyn Sleeper> {
-        self.0.sleeper()
-    }
-}
-
 #[test]
 fn a_port_above_survives_broken_connections() {
     let ([sender, receiver], _) = network(key());
     let counters = [sender.counters(), receiver.counters()];
     let is_to_break = Arc::new(AtomicBool::new(false));
-    let receiver = Breaking(receiver, Arc::clone(&is_to_break));
+    let is_told = is_to_break.clone();
+    let receiver = Disturbed(receiver, move |lane: &mut TcpLane| {
+        if is_told.swap(false, Ordering::Relaxed) {
+            lane.sockets.break_connections();
+        }
+        Ok(())
+    });
     let mut broken = 0;
     stream([Box::new(sender), Box::new(receiver)], 300, |received| {
         if received / 100 > broken {

@@ -2,13 +2,15 @@
 
 use super::*;
 
+/// What a counter has counted on all lanes.
+fn sum(lanes: &[TcpLane], counter: fn(&TcpCounters) -> &AtomicU64) -> u64 {
+    lanes.iter().map(|lane| counter(&lane.counters()).load(Ordering::Relaxed)).sum()
+}
+
 /// The number of connections that the lanes have, and have had, with each other.
 fn connections(lanes: &[TcpLane]) -> (Vec<usize>, u64, u64) {
-    let sum = |counter: fn(&TcpCounters) -> &AtomicU64| {
-        lanes.iter().map(|lane| counter(&lane.counters()).load(Ordering::Relaxed)).sum()
-    };
     let totals = lanes.iter().map(|lane| lane.sockets.total()).collect();
-    (totals, sum(|counters| &counters.dialled), sum(|counters| &counters.accepted))
+    (totals, sum(lanes, |counters| &counters.dialled), sum(lanes, |counters| &counters.accepted))
 }
 
 #[test]
@@ -78,9 +80,7 @@ fn two_that_dial_each_other_at_once_keep_one_connection_and_every_frame() {
             rounds += 1;
             rounds > 50 && traffic.has_arrived() && connections(&lanes).0 == [1, 1]
         });
-        for lane in &lanes {
-            assert_eq!(lane.counters().broken.load(Ordering::Relaxed), 0, "{polls:?}");
-        }
+        assert_eq!(sum(&lanes, |counters| &counters.broken), 0, "{polls:?}");
     }
 }
 
@@ -129,12 +129,8 @@ fn more_pes_than_connections_take_turns_and_every_frame_arrives() {
             }
             traffic.has_arrived() && traffic.sent.iter().flatten().sum::<u64>() == 56 * goal
         });
-        let sum = |counter: fn(&TcpCounters) -> &AtomicU64| {
-            let count = |lane: &TcpLane| counter(&lane.counters()).load(Ordering::Relaxed);
-            lanes.iter().map(count).sum::<u64>()
-        };
-        assert_eq!(sum(|counters| &counters.broken), 0);
-        assert!(sum(|counters| &counters.made_room) > 0);
+        assert_eq!(sum(&lanes, |counters| &counters.broken), 0);
+        assert!(sum(&lanes, |counters| &counters.made_room) > 0);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Runs as groups: pools that are invited, renewed and closed, in a world where any PE dies.
 
-use super::world::{DrawnBlock, arrived, drawn};
+use super::world::{DrawnBlock, drawn, inputs_of};
 use super::*;
 use ultramarine_group::{ActionOf, GroupId, Notice, Opening, Part, Plain, PlainGroups, Site};
 use ultramarine_testkit::world::{Actor, Outgoing, World as Job};
@@ -8,7 +8,6 @@ use ultramarine_testkit::world::{Actor, Outgoing, World as Job};
 /// The pure part of a run.
 struct PoolPart {
     pool: Pool<Drawn>,
-    graph: Arc<Drawn>,
     delivered: BTreeMap<NodeId, u64>,
 }
 
@@ -23,7 +22,7 @@ impl Part for PoolPart {
     }
 
     fn receive(&mut self, from: Pe, message: PoolMessage<u64>, _: bool) {
-        self.pool.receive(from, arrived(&message));
+        self.pool.receive(from, message.map(weighed));
     }
 
     fn died(&mut self, dead: Pe) {
@@ -48,7 +47,7 @@ impl Plain for PoolPart {
     fn make(me: Pe, _: GroupId, graph: &Arc<Drawn>) -> Result<Self, ()> {
         let mut pool = Pool::new(me, graph.clone(), 2, u64::MAX);
         pool.built(0, Arc::new(DrawnBlock::new(graph, 0)));
-        Ok(PoolPart { pool, graph: graph.clone(), delivered: BTreeMap::new() })
+        Ok(PoolPart { pool, delivered: BTreeMap::new() })
     }
 }
 
@@ -91,16 +90,11 @@ impl Program {
     }
 
     fn computed(&mut self, id: GroupId, node: NodeId) {
-        self.act(id, |PoolPart { pool, graph, .. }| {
-            let inputs = DrawnBlock::new(graph, node.block);
-            let inputs = inputs.inputs(node.index).map(|input| pool.result(input));
-            match inputs.collect::<Option<Vec<u64>>>() {
-                Some(inputs) => {
-                    let result = Drawn::compute(node, inputs.into_iter());
-                    pool.computed(node, weighed(result));
-                }
-                None => pool.skipped(node),
+        self.act(id, |PoolPart { pool, .. }| match inputs_of(pool, node) {
+            Some(inputs) => {
+                pool.computed(node, weighed(Drawn::compute(node, inputs.into_iter())));
             }
+            None => pool.skipped(node),
         });
     }
 
@@ -126,7 +120,8 @@ impl Program {
                 }
             }
             let Some((id, cell)) = self.open else { return };
-            let last = |part: &mut PoolPart| part.delivered.get(&part.graph.last(0)).copied();
+            let last =
+                |part: &mut PoolPart| part.delivered.get(&part.pool.shape().last(0)).copied();
             self.result = self.groups.turn(|groups| {
                 groups.with_life(&cell, |life| life.with(|_, part| last(part))).flatten()
             });
@@ -177,23 +172,12 @@ proptest! {
         let mut job = Job::new((0..graph.pes).map(Pe::new).map(program));
         let (mut root, mut attempt) = (Pe::ROOT, 1);
         job.act(root, |program, out| program.open(attempt, &graph, out));
-        let last = deaths.iter().map(|(_, at, _)| *at).max().unwrap_or(0);
-        let mut choices = choices.iter().cycle();
-        for at in 0.. {
-            prop_assert!(at < 20_000, "it does not end");
-            for (pe, _, keeps) in deaths.iter().filter(|(_, when, _)| *when == at) {
-                if job.living().count() > 1 {
-                    job.kill(Pe::new(*pe), |sent| keeps % (sent + 1));
-                }
-            }
+        job.run_with(&choices, &deaths, |job| {
             if std::mem::replace(&mut root, job.root()) != root {
                 attempt += 1;
                 job.act(root, |program, out| program.open(attempt, &graph, out));
             }
-            if !job.step(*choices.next().expect("there are choices")) && at > last {
-                break;
-            }
-        }
+        });
         prop_assert_eq!(job.actor(root).and_then(|program| program.result), Some(expected));
         let known = |pe| job.actor(pe).map_or(0, |program| program.groups.known().count());
         prop_assert!(job.living().all(|pe| known(pe) == 0));

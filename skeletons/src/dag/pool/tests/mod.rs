@@ -5,7 +5,10 @@ mod short;
 mod world;
 
 use self::pushing::pushed_and_begun;
-use self::world::{Drawn, FAILED, World, arrived, drawn, idle, node, pool_of, weighed};
+use self::world::{
+    Drawn, FAILED, Site, act, drawn, idle, node, pool_of, pools, run_for_last, run_of, want,
+    weighed,
+};
 use super::state::PUSHES_MAX;
 use super::*;
 use proptest::prelude::*;
@@ -20,12 +23,11 @@ proptest! {
         let (expected, last) = (graph.expected(1)[0], graph.last(0));
         let needed = (0..).map(node).zip(graph.needed());
         let once = needed.filter_map(|(node, is_needed)| is_needed.then_some((node, 1))).collect();
-        let mut world = World::new(graph, tokens);
-        world.want(Pe::ROOT, last);
+        let (mut world, notes) = run_for_last(graph, tokens, u64::MAX);
         world.run(&choices, &[]);
-        prop_assert_eq!(world.delivered.get(&last), Some(&expected));
-        prop_assert_eq!(world.begun, once);
-        prop_assert!(world.sent.values().all(|sent| *sent == 1));
+        prop_assert_eq!(notes.borrow().delivered.get(&last).copied(), Some(expected));
+        prop_assert_eq!(&notes.borrow().begun, &once);
+        prop_assert!(notes.borrow().sent.values().all(|sent| *sent == 1));
     }
 
     #[test]
@@ -33,13 +35,12 @@ proptest! {
         graph in (1..40_usize, 2..6_u32).prop_flat_map(|(nodes, pes)| drawn(nodes, pes)),
         tokens in 1..3_usize,
         choices in prop::collection::vec(any::<usize>(), 1..50),
-        deaths in prop::collection::vec((1..6_u32, 0..60_usize), 0..5),
+        deaths in prop::collection::vec((1..6_u32, 0..60_usize, 0..5_usize), 0..5),
     ) {
         let (expected, last) = (graph.expected(1)[0], graph.last(0));
-        let mut world = World::new(graph, tokens);
-        world.want(Pe::ROOT, last);
+        let (mut world, notes) = run_for_last(graph, tokens, u64::MAX);
         world.run(&choices, &deaths);
-        prop_assert_eq!(world.delivered.get(&last), Some(&expected));
+        prop_assert_eq!(notes.borrow().delivered.get(&last).copied(), Some(expected));
     }
 
     #[test]
@@ -48,14 +49,13 @@ proptest! {
         limit in 0..8_u64,
         tokens in 1..3_usize,
         choices in prop::collection::vec(any::<usize>(), 1..50),
-        deaths in prop::collection::vec((1..6_u32, 0..60_usize), 0..3),
+        deaths in prop::collection::vec((1..6_u32, 0..60_usize, 0..5_usize), 0..3),
     ) {
         let (expected, last) = (graph.expected(1)[0], graph.last(0));
-        let mut world = World::with_memory(graph, tokens, limit);
-        world.want(Pe::ROOT, last);
+        let (mut world, notes) = run_for_last(graph, tokens, limit);
         world.run(&choices, &deaths);
-        prop_assert_eq!(world.delivered.get(&last), Some(&expected));
-        for pool in world.pools.iter().flatten() {
+        prop_assert_eq!(notes.borrow().delivered.get(&last).copied(), Some(expected));
+        for pool in pools(&world) {
             let all = (0..=last.index).filter(|index| pool.result(node(*index as usize)).is_some());
             let results = all.count() as u64;
             prop_assert_eq!(pool.memory.held(), results);
@@ -73,22 +73,19 @@ proptest! {
         choices in prop::collection::vec(any::<usize>(), 1..50),
         steps in 0..40_usize,
     ) {
-        let last = graph.last(0);
-        let mut world = World::new(graph, tokens);
-        world.want(Pe::ROOT, last);
-        let mut choices = choices.iter().cycle();
-        for _ in 0..steps {
-            world.step(*choices.next().expect("there are choices"));
-        }
-        let pushed = world.pushed;
-        world.is_frozen = true;
-        while world.step(*choices.next().expect("there are choices")) {}
-        let bound = u64::from(PUSHES_MAX) * world.graph.inputs.len() as u64;
-        prop_assert!(world.pushed - pushed <= bound, "{} pushes", world.pushed - pushed);
-        world.is_frozen = false;
-        while world.step(*choices.next().expect("there are choices")) {}
-        prop_assert!(world.delivered.contains_key(&last));
-        for pool in world.pools.iter().flatten() {
+        let (last, pes, nodes) = (graph.last(0), graph.pes, graph.inputs.len() as u64);
+        let (mut world, notes) = run_for_last(graph, tokens, u64::MAX);
+        (0..steps).for_each(|step| _ = world.step(choices[step % choices.len()]));
+        let pushed = notes.borrow().pushed;
+        notes.borrow_mut().is_frozen = true;
+        world.run(&choices, &[]);
+        let pushed = notes.borrow().pushed - pushed;
+        prop_assert!(pushed <= u64::from(PUSHES_MAX) * nodes, "{} pushes", pushed);
+        notes.borrow_mut().is_frozen = false;
+        (0..pes).for_each(|pe| _ = world.act(Pe::new(pe), Site::thaw));
+        world.run(&choices, &[]);
+        prop_assert!(notes.borrow().delivered.contains_key(&last));
+        for pool in pools(&world) {
             prop_assert_eq!(pool.tokens, tokens);
         }
     }
@@ -98,22 +95,21 @@ proptest! {
     fn the_others_go_on_without_the_pe_that_wants_the_results_and_another_joins(
         graph in (1..40_usize, 2..6_u32).prop_flat_map(|(nodes, pes)| drawn(nodes, pes)),
         choices in prop::collection::vec(any::<usize>(), 1..50),
-        when in 0..60_usize,
+        (when, keeps) in (0..60_usize, 0..5_usize),
         is_renewed in any::<bool>(),
     ) {
-        let (expected, last) = (graph.expected(1)[0], graph.last(0));
-        let mut world = World::new(graph, 1);
-        world.want(Pe::ROOT, last);
-        world.run(&choices, &[(0, when)]);
-        let before = world.begun.clone();
-        world.delivered.clear();
-        for pe in (1..world.graph.pes).map(Pe::new).filter(|_| is_renewed) {
-            world.act(pe, Pool::renew);
+        let (expected, last, pes) = (graph.expected(1)[0], graph.last(0), graph.pes);
+        let (mut world, notes) = run_for_last(graph, 1, u64::MAX);
+        world.run(&choices, &[(0, when, keeps)]);
+        let before = notes.borrow().begun.clone();
+        notes.borrow_mut().delivered.clear();
+        for pe in (1..pes).map(Pe::new).filter(|_| is_renewed) {
+            act(&mut world, pe, Pool::renew);
         }
-        world.want(Pe::new(1), last);
+        want(&mut world, Pe::new(1), last);
         world.run(&choices, &[]);
-        prop_assert_eq!(world.delivered.get(&last), Some(&expected));
-        prop_assert_eq!(world.begun, before, "the others had computed all of it");
+        prop_assert_eq!(notes.borrow().delivered.get(&last).copied(), Some(expected));
+        prop_assert_eq!(&notes.borrow().begun, &before, "the others had computed all of it");
     }
 
     /// What was computed rightly is not computed again.
@@ -126,28 +122,27 @@ proptest! {
         (before, steps) in (0..60_usize, 0..60_usize),
     ) {
         let (expected, last, pes) = (graph.expected(1)[0], graph.last(0), graph.pes);
-        let mut world = World::new(graph, tokens);
-        world.failing = failing.into_iter().map(node).collect();
-        world.want(Pe::ROOT, last);
+        let (mut world, notes) = run_for_last(graph, tokens, u64::MAX);
+        notes.borrow_mut().failing = failing.into_iter().map(node).collect();
         (0..before).for_each(|step| _ = world.step(choices[step % choices.len()]));
         let is_well = |node: &NodeId| {
-            let mut pools = world.pools.iter().flatten();
-            pools.any(|pool| pool.result(*node).is_some_and(|one| one != FAILED))
+            pools(&world).any(|pool| pool.result(*node).is_some_and(|one| one != FAILED))
         };
         let well: Vec<NodeId> = (0..=last.index as usize).map(node).filter(is_well).collect();
-        world.failing.clear();
-        let has_failed = world.delivered.remove(&last) == Some(FAILED);
+        notes.borrow_mut().failing.clear();
+        let has_failed = notes.borrow_mut().delivered.remove(&last) == Some(FAILED);
         for pe in (0..pes).map(Pe::new) {
-            world.renew(pe, 2);
+            world.act(pe, |site, out| site.renew(2, out));
             // Those that have not heard of it yet get requests, and send what has failed.
             (0..steps % 5).for_each(|step| _ = world.step(7 * step + steps));
             if pe == Pe::ROOT && has_failed {
-                world.want(Pe::ROOT, last);
+                want(&mut world, Pe::ROOT, last);
             }
         }
         world.run(&choices, &[]);
-        prop_assert!(well.contains(&last) || world.delivered.get(&last) == Some(&expected));
-        prop_assert!(well.iter().all(|node| world.begun[node] == 1), "{:?}", world.begun);
+        let notes = notes.borrow();
+        prop_assert!(well.contains(&last) || notes.delivered.get(&last) == Some(&expected));
+        prop_assert!(well.iter().all(|node| notes.begun[node] == 1), "{:?}", notes.begun);
     }
 
     /// No more than what is wanted is left, and nothing is computed twice for it.
@@ -160,13 +155,13 @@ proptest! {
     ) {
         let (expected, last) = (graph.expected(1)[0], graph.last(0));
         let needed = graph.needed().into_iter().filter(|is_needed| *is_needed).count();
-        let mut world = World::new(Drawn { may_move, drops_used: true, ..graph }, tokens);
-        world.want(Pe::ROOT, last);
+        let graph = Drawn { may_move, drops_used: true, ..graph };
+        let (mut world, notes) = run_for_last(graph, tokens, u64::MAX);
         world.run(&choices, &[]);
-        prop_assert_eq!(world.delivered.get(&last), Some(&expected));
-        prop_assert_eq!(world.begun.len(), needed);
-        prop_assert!(world.begun.values().all(|begun| *begun == 1));
-        for pool in world.pools.iter().flatten() {
+        prop_assert_eq!(notes.borrow().delivered.get(&last).copied(), Some(expected));
+        prop_assert_eq!(notes.borrow().begun.len(), needed);
+        prop_assert!(notes.borrow().begun.values().all(|begun| *begun == 1));
+        for pool in pools(&world) {
             prop_assert_eq!(pool.memory.held(), u64::from(pool.result(last).is_some()));
         }
     }
@@ -177,15 +172,16 @@ proptest! {
         may_move in any::<bool>(),
         tokens in 1..3_usize,
         choices in prop::collection::vec(any::<usize>(), 1..50),
-        deaths in prop::collection::vec((1..6_u32, 0..60_usize), 0..5),
+        deaths in prop::collection::vec((1..6_u32, 0..60_usize, 0..5_usize), 0..5),
     ) {
         let (expected, last, pes) = (graph.expected(1)[0], graph.last(0), graph.pes);
-        let mut world = World::new(Drawn { may_move, drops_used: true, ..graph }, tokens);
-        world.want(Pe::ROOT, last);
+        let graph = Drawn { may_move, drops_used: true, ..graph };
+        let (mut world, notes) = run_for_last(graph, tokens, u64::MAX);
         world.run(&choices, &deaths);
-        prop_assert_eq!(world.delivered.get(&last), Some(&expected));
+        prop_assert_eq!(notes.borrow().delivered.get(&last).copied(), Some(expected));
         // What was dropped in vain is not dropped again.
-        prop_assert!(world.begun.values().all(|begun| *begun <= 2 * pes), "{:?}", world.begun);
+        let begun = &notes.borrow().begun;
+        prop_assert!(begun.values().all(|begun| *begun <= 2 * pes), "{:?}", begun);
     }
 
     /// The root consumes the blocks one after the other, some ahead of what is over.
@@ -196,25 +192,26 @@ proptest! {
         tokens in 1..3_usize,
         limit in prop_oneof![Just(u64::MAX), 0..8_u64],
         choices in prop::collection::vec(any::<usize>(), 1..50),
-        deaths in prop::collection::vec((1..6_u32, 0..200_usize), 0..5),
+        deaths in prop::collection::vec((1..6_u32, 0..200_usize, 0..5_usize), 0..5),
     ) {
-        let expected = graph.expected(blocks);
-        let mut world = World::with_memory(Drawn { wanted: Vec::new(), ..graph }, tokens, limit);
-        let last = |world: &World, block| world.graph.last(block);
-        (0..window.min(blocks)).for_each(|block| world.want(Pe::ROOT, last(&world, block)));
+        let (expected, graph) = (graph.expected(blocks), Drawn { wanted: Vec::new(), ..graph });
+        let (mut world, notes) = run_of(graph.clone(), tokens, limit);
+        for block in 0..window.min(blocks) {
+            want(&mut world, Pe::ROOT, graph.last(block));
+        }
         let mut first = 0;
         world.run_with(&choices, &deaths, |world| {
-            while world.delivered.contains_key(&last(world, first)) {
+            while notes.borrow().delivered.contains_key(&graph.last(first)) {
                 if first + window < blocks {
-                    world.want(Pe::ROOT, last(world, first + window));
+                    want(world, Pe::ROOT, graph.last(first + window));
                 }
                 first += 1;
-                world.advance(first);
+                world.act(Pe::ROOT, |site, out| site.advance(first, out));
             }
         });
-        let delivered: Vec<u64> = world.delivered.values().copied().collect();
+        let delivered: Vec<u64> = notes.borrow().delivered.values().copied().collect();
         prop_assert_eq!(delivered, expected);
-        for pool in world.pools.iter().flatten() {
+        for pool in pools(&world) {
             prop_assert_eq!(pool.blocks.range(..blocks - 1).count(), 0);
         }
     }
@@ -226,12 +223,13 @@ fn an_heir_does_not_compute_again_what_it_has_dropped_for_each_reader() {
     let inputs = (0..40_u32).map(|index| (index.saturating_sub(2)..index).collect()).collect();
     let (wanted, owners) = (vec![node(39)], vec![1; 40]);
     let graph = Drawn { inputs, owners, pes: 2, wanted, may_move: false, drops_used: true };
-    let mut world = World::new(graph, 1);
-    world.run(&[0], &[(1, 30)]);
-    world.want(Pe::ROOT, node(39));
+    let (mut world, notes) = run_of(graph, 1, u64::MAX);
+    world.run(&[0], &[(1, 30, 4)]);
+    want(&mut world, Pe::ROOT, node(39));
     world.run(&[0], &[]);
-    assert!(world.delivered.contains_key(&node(39)));
-    assert!(world.begun.values().all(|begun| *begun <= 3), "{:?}", world.begun);
+    let notes = notes.borrow();
+    assert!(notes.delivered.contains_key(&node(39)));
+    assert!(notes.begun.values().all(|begun| *begun <= 3), "{:?}", notes.begun);
 }
 
 /// Theorem 3 rests on it.
@@ -259,7 +257,8 @@ fn nothing_is_pushed_where_readers_are_counted() {
     for drops_used in [false, true] {
         let (inputs, owners, wanted) = (vec![Vec::new(); 32], vec![0; 32], Vec::new());
         let graph = Drawn { inputs, owners, pes: 2, wanted, may_move: true, drops_used };
-        let mut pool = World::new(graph, 1).pools.swap_remove(0).expect("it lives");
+        let mut pool = idle(graph, u64::MAX);
+        pool.start();
         pool.computed(node(1), weighed(1));
         (2..32).for_each(|n| pool.receive(Pe::new(1), PoolMessage::Request(node(n))));
         let is_push =
@@ -283,7 +282,7 @@ fn a_pool_that_has_computed_what_was_pushed_says_so() {
 fn a_node_that_waits_again_has_all_inputs_when_it_is_computed() {
     let mut pool = pool_of(vec![vec![], vec![], vec![0, 1]], vec![1, 1, 0], 0);
     let mut computes = |message: PoolMessage<u64>| {
-        pool.receive(Pe::new(1), arrived(&message));
+        pool.receive(Pe::new(1), message.map(weighed));
         pool.take_effects().contains(&PoolEffect::Compute(node(2)))
     };
     assert!(!computes(PoolMessage::Request(node(2))));
@@ -299,7 +298,8 @@ fn where_memory_is_short_a_result_goes_first_that_all_readers_have() {
     let (inputs, owners) = (vec![vec![], vec![], vec![1], vec![0, 2]], vec![0, 0, 0, 1]);
     let (wanted, may_move, drops_used) = (vec![node(3)], true, false);
     let graph = Drawn { inputs, owners, pes: 2, wanted, may_move, drops_used };
-    let mut pool = World::with_memory(graph, 1, 2).pools.swap_remove(0).expect("it lives");
+    let mut pool = idle(graph, 2);
+    pool.start();
     pool.computed(node(1), weighed(1));
     pool.computed(node(0), weighed(1));
     pool.receive(Pe::new(1), PoolMessage::Request(node(2)));
@@ -405,7 +405,8 @@ fn a_node_that_was_skipped_uses_its_inputs_no_more_than_before() {
 fn what_is_wanted_is_held_until_the_run_is_over() {
     let (inputs, owners, wanted) = (vec![Vec::new(); 3], vec![0; 3], vec![node(0)]);
     let graph = Drawn { inputs, owners, pes: 1, wanted, may_move: true, drops_used: false };
-    let mut pool = World::with_memory(graph, 1, 1).pools.swap_remove(0).expect("it lives");
+    let mut pool = idle(graph, 1);
+    pool.start();
     (0..3).for_each(|index| pool.computed(node(index), weighed(1)));
     let there = [0, 1, 2].map(|index| pool.result(node(index)).is_some());
     assert_eq!(there, [true, false, false]);

@@ -1,6 +1,6 @@
 //! How much is computed again where the memory is a little too small.
 
-use super::world::{Drawn, World, idle, node};
+use super::world::{Drawn, idle, node, run_of, want};
 use super::*;
 
 /// The inputs of the nodes of a graph.
@@ -138,11 +138,12 @@ fn an_heir_drops_no_more_than_the_dead_would_have() {
     let (last, owners) = (node(nodes - 1), vec![1; nodes]);
     let (wanted, may_move, drops_used) = (vec![last], false, false);
     let graph = Drawn { inputs, owners, pes: 2, wanted, may_move, drops_used };
-    let mut world = World::with_memory(graph, 1, limit);
-    world.run(&[0], &[(1, 1)]);
-    world.want(Pe::ROOT, last);
+    let (mut world, notes) = run_of(graph, 1, limit);
+    world.run(&[0], &[(1, 1, 0)]);
+    want(&mut world, Pe::ROOT, last);
     world.run(&[0], &[]);
-    assert!(world.delivered.contains_key(&last));
-    let begun = world.begun.values().sum::<u32>();
+    let notes = notes.borrow();
+    assert!(notes.delivered.contains_key(&last));
+    let begun = notes.begun.values().sum::<u32>();
     assert!(begun * 2 <= nodes as u32 * 3, "{begun} of {nodes}");
 }

@@ -1,8 +1,11 @@
-//! Pools of several PEs, and what is on its way between them: anything may come next that can.
+//! Graphs, their pools by hand, and runs on all PEs in which anything may come next that can.
 
 use super::super::*;
 use proptest::prelude::*;
+use std::cell::RefCell;
 use std::iter;
+use std::rc::Rc;
+use ultramarine_testkit::world::{Actor, Outgoing, World as Job};
 
 /// A graph: the inputs of each node of a block, which have smaller numbers, and the owners. The
 /// first node of a block uses the last of the block before, too.
@@ -104,14 +107,10 @@ pub(super) fn weighed(result: u64) -> Weighed<u64> {
     Weighed { result, bytes: 1.0, cost_ns: (result % 2 * 1_000_000) as f32 }
 }
 
-/// A message as a pool receives it.
-pub(super) fn arrived(message: &PoolMessage<u64>) -> PoolMessage<Weighed<u64>> {
-    match *message {
-        PoolMessage::Request(node) => PoolMessage::Request(node),
-        PoolMessage::Result(node, result) => PoolMessage::Result(node, weighed(result)),
-        PoolMessage::Push(node, pushes_left) => PoolMessage::Push(node, pushes_left),
-        PoolMessage::Load(load) => PoolMessage::Load(load),
-    }
+/// The inputs of a node that is to be computed, unless they are gone.
+pub(super) fn inputs_of(pool: &Pool<Drawn>, node: NodeId) -> Option<Vec<u64>> {
+    let block = DrawnBlock::new(pool.shape(), node.block);
+    block.inputs(node.index).map(|input| pool.result(input)).collect()
 }
 
 impl Drawn {
@@ -187,208 +186,177 @@ pub(super) fn node(index: usize) -> NodeId {
     NodeId { block: 0, index: index as u32 }
 }
 
-/// Something that is still to happen on a PE.
+/// What comes to a PE.
 #[derive(Clone, Debug)]
-enum Event {
-    Arrive { from: Pe, message: PoolMessage<u64>, opening: u32 },
+pub(super) enum Message {
+    /// From another pool, in this opening of the run.
+    Pool(PoolMessage<u64>, u32),
+    /// It has computed a node, which it began in this opening.
     Computed(NodeId, u32),
-    Died(Pe),
+    /// The root's program has what the blocks before this one returned.
     Advance(u32),
 }
 
-/// Messages of one sender arrive in order.
-pub(super) struct World {
-    pub(super) graph: Arc<Drawn>,
-    pub(super) pools: Vec<Option<Pool<Drawn>>>,
-    /// For each receiver, and each sender or reason, what is to happen in order.
-    coming: BTreeMap<(Pe, u32), VecDeque<Event>>,
+/// What the tests want to know of all PEs, or say to them.
+#[derive(Default)]
+pub(super) struct Notes {
     pub(super) delivered: BTreeMap<NodeId, u64>,
     /// How often each node was begun, and how often its result was sent to each PE.
     pub(super) begun: BTreeMap<NodeId, u32>,
     pub(super) sent: BTreeMap<(NodeId, Pe), u32>,
     pub(super) pushed: u64,
-    /// What was said of the memory.
-    pub(super) told: Vec<Shortage>,
     /// The nodes that fail.
     pub(super) failing: BTreeSet<NodeId>,
-    /// The last opening of the run that each PE knows.
-    openings: Vec<u32>,
     /// Whether nothing is computed.
     pub(super) is_frozen: bool,
 }
 
-/// Not a sender: computations, news of deaths and of a stream come in any order.
-const COMPUTED: u32 = 1000;
-const DEATHS: u32 = 10_000;
-const ADVANCES: u32 = 20_000;
+/// A PE that takes part in a run.
+pub(super) struct Site {
+    me: Pe,
+    pub(super) pool: Pool<Drawn>,
+    /// The last opening of the run that it knows.
+    opening: u32,
+    /// What it computes later.
+    frozen: Vec<Message>,
+    notes: Rc<RefCell<Notes>>,
+}
 
-/// Many more than any of the graphs takes.
-const STEPS_MAX: usize = 20_000;
+/// A run on all PEs.
+pub(super) type World = Job<Site>;
 
-impl World {
-    pub(super) fn new(graph: Drawn, tokens: usize) -> Self {
-        Self::with_memory(graph, tokens, u64::MAX)
+/// All PEs begin a run, with as many tokens each, and room for this number of results.
+pub(super) fn run_of(graph: Drawn, tokens: usize, limit: u64) -> (World, Rc<RefCell<Notes>>) {
+    let (graph, notes) = (Arc::new(graph), Rc::<RefCell<Notes>>::default());
+    let site = |me| {
+        let pool = Pool::new(me, graph.clone(), tokens, limit);
+        Site { me, pool, opening: 1, frozen: Vec::new(), notes: notes.clone() }
+    };
+    let mut world = World::new((0..graph.pes).map(Pe::new).map(site));
+    for pe in (0..graph.pes).map(Pe::new) {
+        act(&mut world, pe, |pool| {
+            pool.start();
+            pool.built(0, Arc::new(DrawnBlock::new(&graph, 0)));
+        });
     }
+    (world, notes)
+}
 
-    pub(super) fn with_memory(graph: Drawn, tokens: usize, limit: u64) -> Self {
-        let graph = Arc::new(graph);
-        let pool = |pe| Some(Pool::new(Pe::new(pe), graph.clone(), tokens, limit));
-        let mut world = World {
-            pools: (0..graph.pes).map(pool).collect(),
-            begun: BTreeMap::new(),
-            graph: graph.clone(),
-            coming: BTreeMap::new(),
-            delivered: BTreeMap::new(),
-            sent: BTreeMap::new(),
-            pushed: 0,
-            told: Vec::new(),
-            failing: BTreeSet::new(),
-            openings: vec![1; graph.pes as usize],
-            is_frozen: false,
-        };
-        for pe in (0..graph.pes).map(Pe::new) {
-            let block = DrawnBlock(graph.clone(), 0);
-            world.act(pe, |pool| {
-                pool.start();
-                pool.built(0, Arc::new(block));
-            });
-        }
-        world
-    }
+/// The same; the root wants the last node.
+pub(super) fn run_for_last(graph: Drawn, tokens: usize, limit: u64) -> (World, Rc<RefCell<Notes>>) {
+    let last = graph.last(0);
+    let (mut world, notes) = run_of(graph, tokens, limit);
+    want(&mut world, Pe::ROOT, last);
+    (world, notes)
+}
 
-    pub(super) fn act(&mut self, pe: Pe, act: impl FnOnce(&mut Pool<Drawn>)) {
-        let pool = self.pools[pe.index()].as_mut().expect("it lives");
-        act(pool);
-        let effects = pool.take_effects();
-        self.perform(pe, effects);
-    }
+/// Has a PE's pool do something, if the PE lives.
+pub(super) fn act(world: &mut World, pe: Pe, act: impl FnOnce(&mut Pool<Drawn>)) {
+    world.act(pe, |site, out| {
+        act(&mut site.pool);
+        site.carry_out(out);
+    });
+}
 
-    /// A PE hears that the run was opened again.
-    pub(super) fn renew(&mut self, pe: Pe, opening: u32) {
-        if std::mem::replace(&mut self.openings[pe.index()], opening) < opening {
-            self.act(pe, Pool::renew);
-        }
-    }
+pub(super) fn want(world: &mut World, pe: Pe, node: NodeId) {
+    act(world, pe, |pool| pool.want(node));
+}
 
-    pub(super) fn want(&mut self, pe: Pe, node: NodeId) {
-        self.act(pe, |pool| pool.want(node));
-    }
+/// The pools of the PEs that live.
+pub(super) fn pools(world: &World) -> impl Iterator<Item = &Pool<Drawn>> {
+    world.living().filter_map(|pe| Some(&world.actor(pe)?.pool))
+}
 
-    /// The program, which is on the root, has what the blocks before this one returned.
-    pub(super) fn advance(&mut self, first: u32) {
-        for pe in (0..self.graph.pes).map(Pe::new) {
-            self.come(pe, ADVANCES, Event::Advance(first));
-        }
-    }
-
-    /// Lets things happen in an order that follows from the choices, until nothing is left, and
-    /// kills each of these PEs after a number of steps, if there is such a PE.
-    pub(super) fn run(&mut self, choices: &[usize], deaths: &[(u32, usize)]) {
-        self.run_with(choices, deaths, |_| ());
-    }
-
-    /// The same; this is called after each step.
-    pub(super) fn run_with(
-        &mut self,
-        choices: &[usize],
-        deaths: &[(u32, usize)],
-        mut then: impl FnMut(&mut Self),
-    ) {
-        let mut choices = choices.iter().cycle();
-        let last = deaths.iter().map(|(_, when)| *when).max().unwrap_or(0);
-        for at in 0.. {
-            assert!(at < STEPS_MAX, "it does not end");
-            for (pe, _) in deaths.iter().filter(|(_, when)| *when == at) {
-                if self.pools.get(*pe as usize).is_some_and(Option::is_some) {
-                    self.die(Pe::new(*pe));
-                }
-            }
-            if !self.step(*choices.next().expect("there are choices")) && at >= last {
-                return;
-            }
-            then(self);
+impl Site {
+    /// It hears that the run was opened again.
+    pub(super) fn renew(&mut self, opening: u32, out: &mut Outgoing<Message>) {
+        if std::mem::replace(&mut self.opening, opening) < opening {
+            self.pool.renew();
+            self.carry_out(out);
         }
     }
 
-    fn perform(&mut self, pe: Pe, effects: VecDeque<PoolEffect<u64>>) {
-        let opening = self.openings[pe.index()];
-        for effect in effects {
+    /// The program, which is on this PE, has what the blocks before this one returned.
+    pub(super) fn advance(&mut self, first: u32, out: &mut Outgoing<Message>) {
+        self.pool.advance(self.me, first);
+        out.send_all(Message::Advance(first));
+        self.carry_out(out);
+    }
+
+    /// It computes again.
+    pub(super) fn thaw(&mut self, out: &mut Outgoing<Message>) {
+        self.frozen.drain(..).for_each(|computed| out.later(computed));
+    }
+
+    fn carry_out(&mut self, out: &mut Outgoing<Message>) {
+        let (mut effects, mut notes) = (self.pool.take_effects(), self.notes.borrow_mut());
+        while let Some(effect) = effects.pop_front() {
             match effect {
                 PoolEffect::Send(to, message) => {
-                    self.pushed += u64::from(matches!(message, PoolMessage::Push(..)));
+                    notes.pushed += u64::from(matches!(message, PoolMessage::Push(..)));
                     if let PoolMessage::Result(node, _) = &message {
-                        *self.sent.entry((*node, to)).or_default() += 1;
+                        *notes.sent.entry((*node, to)).or_default() += 1;
                     }
-                    self.come(to, pe.number(), Event::Arrive { from: pe, message, opening });
+                    out.send(to, Message::Pool(message, self.opening));
                 }
                 PoolEffect::Build(number) => {
-                    let block = DrawnBlock(self.graph.clone(), number);
-                    self.act(pe, |pool| pool.built(number, Arc::new(block)));
+                    let block = DrawnBlock::new(self.pool.shape(), number);
+                    self.pool.built(number, Arc::new(block));
+                    effects.append(&mut self.pool.take_effects());
                 }
                 PoolEffect::Compute(node) => {
-                    *self.begun.entry(node).or_default() += 1;
-                    self.come(pe, COMPUTED + node.index, Event::Computed(node, opening));
+                    *notes.begun.entry(node).or_default() += 1;
+                    out.later(Message::Computed(node, self.opening));
                 }
-                PoolEffect::Short(shortage) => self.told.push(shortage),
+                PoolEffect::Short(_) => {}
                 PoolEffect::Deliver(node, result) => {
-                    assert_eq!(self.delivered.insert(node, result), None, "{node} came twice");
+                    assert_eq!(notes.delivered.insert(node, result), None, "{node} came twice");
                 }
             }
         }
     }
 
-    fn come(&mut self, to: Pe, by: u32, event: Event) {
-        self.coming.entry((to, by)).or_default().push_back(event);
-    }
-
-    fn die(&mut self, pe: Pe) {
-        self.pools[pe.index()] = None;
-        for other in (0..self.graph.pes).map(Pe::new).filter(|other| *other != pe) {
-            self.come(other, DEATHS + pe.number(), Event::Died(pe));
+    /// A node is computed, or has failed. What has failed in an opening that is over is not said:
+    /// it is tried again.
+    fn computed(&mut self, node: NodeId, opening: u32) {
+        let inputs = inputs_of(&self.pool, node);
+        let has_failed = |inputs: &Vec<u64>| {
+            inputs.contains(&FAILED) || self.notes.borrow().failing.contains(&node)
+        };
+        match inputs {
+            Some(inputs) if !has_failed(&inputs) => {
+                self.pool.computed(node, weighed(Drawn::compute(node, inputs.into_iter())));
+            }
+            Some(_) if opening == self.opening => self.pool.computed(node, weighed(FAILED)),
+            _ => self.pool.skipped(node),
         }
     }
+}
 
-    /// Lets one of the things happen that may. Returns whether there was one.
-    pub(super) fn step(&mut self, choice: usize) -> bool {
-        self.coming
-            .retain(|(to, _), events| !events.is_empty() && self.pools[to.index()].is_some());
-        let may = |(_, by): &&(Pe, u32)| !self.is_frozen || !(COMPUTED..DEATHS).contains(by);
-        let keys: Vec<(Pe, u32)> = self.coming.keys().filter(may).copied().collect();
-        let Some(key) = keys.get(choice % keys.len().max(1)).copied() else {
-            return false;
-        };
-        let Some(event) = self.coming.get_mut(&key).and_then(VecDeque::pop_front) else {
-            return false;
-        };
-        let (graph, failing) = (self.graph.clone(), self.failing.clone());
-        let known = self.openings[key.0.index()];
-        if let Event::Arrive { opening, .. } = &event {
-            self.renew(key.0, known.max(*opening));
-        }
-        self.act(key.0, |pool| match event {
-            // As in a part: what has failed before is tried again.
-            Event::Arrive { message: PoolMessage::Result(_, FAILED), opening, .. }
-                if opening < known => {}
-            Event::Arrive { from, message, .. } => pool.receive(from, arrived(&message)),
-            Event::Died(pe) => pool.died(pe),
-            Event::Advance(first) => pool.advance(Pe::ROOT, first),
-            Event::Computed(node, opening) => {
-                let block = DrawnBlock(graph, node.block);
-                let inputs = block.inputs(node.index).map(|input| pool.result(input));
-                match inputs.collect::<Option<Vec<u64>>>() {
-                    Some(inputs) => {
-                        let fails = failing.contains(&node) || inputs.contains(&FAILED);
-                        let result = Drawn::compute(node, inputs.into_iter());
-                        match fails {
-                            true if opening < known => pool.skipped(node),
-                            true => pool.computed(node, weighed(FAILED)),
-                            false => pool.computed(node, weighed(result)),
-                        }
-                    }
-                    None => pool.skipped(node),
+impl Actor for Site {
+    type Message = Message;
+
+    fn receive(&mut self, from: Pe, message: Message, out: &mut Outgoing<Message>) {
+        match message {
+            Message::Pool(message, opening) => {
+                self.renew(opening.max(self.opening), out);
+                // As in a part: what has failed before is tried again.
+                let is_over = opening < self.opening;
+                if !is_over || !matches!(message, PoolMessage::Result(_, FAILED)) {
+                    self.pool.receive(from, message.map(weighed));
                 }
             }
-        });
-        true
+            Message::Computed(..) if self.notes.borrow().is_frozen => self.frozen.push(message),
+            Message::Computed(node, opening) => self.computed(node, opening),
+            Message::Advance(first) => self.pool.advance(from, first),
+        }
+        self.carry_out(out);
+    }
+
+    /// As in a part: the PE that has died may not have passed on how far the stream is.
+    fn died(&mut self, dead: Pe, _: Pe, out: &mut Outgoing<Message>) {
+        self.pool.died(dead);
+        self.pool.first_kept().into_iter().for_each(|first| out.send_all(Message::Advance(first)));
+        self.carry_out(out);
     }
 }

@@ -1,9 +1,11 @@
 //! Stands for the workers of a PE: they take tasks from its queues and run them, without threads.
 
+mod messages;
+
 use super::effects::{WorkerCounts, WorkerEffect};
 use super::futures::{FutureSlot, LocalTask, SimulatedFuture};
 use super::shelf::{QueuedTask, SharedShelf};
-use crate::workload::{Activity, GAVE_UP, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
+use crate::workload::{Activity, GAVE_UP, SpawnMode, SpawnPlace, Step, Workload};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
 use ultramarine_runtime::array::Array;
@@ -61,6 +63,8 @@ pub(crate) struct PeSpeed {
 /// The workers of a PE, and the tasks that they have started.
 pub(crate) struct Workers {
     me: Pe,
+    /// The root, as far as this PE knows.
+    pub(crate) root: Pe,
     topology: Arc<Topology>,
     workload: Arc<dyn Workload>,
     pub(crate) radii: Radii,
@@ -80,6 +84,10 @@ pub(crate) struct Workers {
     /// What starting tasks has cost since one last computed, in nanoseconds.
     debt_ns: u64,
     pub(crate) is_ending: bool,
+    /// Deaths of which the program has not heard.
+    pub(crate) deaths: Vec<Pe>,
+    /// With what a message has woken the main task.
+    heard: Option<u64>,
     /// Whether others are asked before a value of the main task counts.
     pub(crate) asks_end: bool,
     /// The value of the main task, while they are asked.
@@ -102,6 +110,7 @@ impl Workers {
         Arc::new_cyclic(|own| {
             Mutex::new(Workers {
                 me,
+                root: Pe::ROOT,
                 topology: topology.clone(),
                 workload,
                 radii: Radii::of(topology),
@@ -117,6 +126,8 @@ impl Workers {
                 last_running: MAIN,
                 debt_ns: 0,
                 is_ending: false,
+                deaths: Vec::new(),
+                heard: None,
                 asks_end: false,
                 value: None,
                 effects: Vec::new(),
@@ -178,6 +189,9 @@ impl Workers {
     /// Gives work to workers that have none. Returns whether one has taken something.
     pub(crate) fn dispatch(&mut self, is_dead: impl Fn(Pe) -> bool) -> bool {
         let mut has_taken = false;
+        for dead in std::mem::take(&mut self.deaths) {
+            self.act(|workload, cx| workload.died(cx, dead));
+        }
         while self.has_free() && !self.is_ending {
             let work = self.ready.pop_front();
             let work = work.or_else(|| self.pool.select_local().map(WorkerItem::Start));
@@ -225,24 +239,17 @@ impl Workers {
 
     /// Lets a task go on until it computes, waits or ends.
     pub(crate) fn go_on(&mut self, number: u64) {
+        let topology = self.topology.clone();
         loop {
-            let is_work_wanted = self.pool.is_empty();
+            let mut cx = self.context(&topology);
             let Some(running) = self.running.get_mut(&number) else { return };
-            let mut cx = TaskContext {
-                pe: self.me,
-                topology: &self.topology,
-                values: &running.values,
-                is_work_wanted,
-                spawned: Vec::new(),
-            };
+            cx.values = &running.values;
             let step = running.activity.step(&mut cx);
-            let spawned = cx.spawned;
+            let wishes = cx.wishes;
             let first = running.values.len();
-            running.pending += spawned.len();
-            running.values.resize(first + spawned.len(), None);
-            for ((body, mode), child) in spawned.into_iter().zip(first as u32..) {
-                self.spawn(LocalTask { slot: FutureSlot { parent: number, child }, body, mode });
-            }
+            running.pending += wishes.spawned.len();
+            running.values.resize(first + wishes.spawned.len(), None);
+            self.grant(wishes, FutureSlot { parent: number, child: first as u32 });
             match step {
                 Step::Compute(ns) => {
                     self.counts.computed_ns += ns;
@@ -255,7 +262,8 @@ impl Workers {
                 }
                 Step::Mark => self.effects.push(WorkerEffect::Mark),
                 Step::Await if self.wait(number) => return self.release(number),
-                Step::Await => {}
+                Step::Listen if self.listen() => return self.release(number),
+                Step::Await | Step::Listen => {}
                 Step::End(value, array) => {
                     self.release(number);
                     return self.finish(number, value, array);
