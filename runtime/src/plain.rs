@@ -25,6 +25,7 @@
 //! The bytes are those of this machine: use them for other processes of the same job, and not in
 //! files that other machines read.
 
+use crate::array::held::Root;
 use crate::array::within::{PLAIN_NAME, PlainElements, take_handed_over};
 use bytemuck::Pod;
 use serde::de::{Error, Visitor};
@@ -37,10 +38,10 @@ use std::marker::PhantomData;
 /// # Errors
 ///
 /// The serializer's.
-pub fn serialize<T: Pod, S: Serializer>(elements: &[T], to: S) -> Result<S::Ok, S::Error> {
-    let bytes = bytemuck::cast_slice(elements);
-    let elements = PlainElements { bytes, alignment: align_of::<T>() };
-    to.serialize_newtype_struct(PLAIN_NAME, &elements)
+pub fn serialize<T: Pod, S: Serializer>(elements: &Vec<T>, to: S) -> Result<S::Ok, S::Error> {
+    let holder = Some(Root::of(elements));
+    let (bytes, alignment) = (bytemuck::cast_slice(elements), align_of::<T>());
+    to.serialize_newtype_struct(PLAIN_NAME, &PlainElements { bytes, alignment, holder })
 }
 
 /// Deserializes the elements from one block of bytes. Serde calls it.

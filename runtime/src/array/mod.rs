@@ -8,6 +8,7 @@
 //! The type of a value decides whether it is such an array. All other values are encoded by
 //! [`wire`](crate::wire).
 
+pub(crate) mod held;
 #[cfg(test)]
 mod tests;
 pub(crate) mod within;
@@ -24,12 +25,9 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Array(Arc<dyn Elements>);
 
-/// A `Vec` of any type of elements.
+/// Where the bytes are.
 trait Elements: Any + Send + Sync {
     fn bytes(&self) -> &[u8];
-    fn bytes_mut(&mut self) -> &mut [u8];
-    /// Appends zeros up to this length in bytes, rounded up to a whole element.
-    fn grow(&mut self, bytes: usize);
     fn alignment(&self) -> usize;
 }
 
@@ -38,6 +36,20 @@ impl<T: Pod + Send + Sync> Elements for Vec<T> {
         bytemuck::cast_slice(self)
     }
 
+    fn alignment(&self) -> usize {
+        align_of::<T>()
+    }
+}
+
+/// A `Vec` of any type of elements, which grows.
+trait Growing: Send {
+    fn bytes_mut(&mut self) -> &mut [u8];
+    /// Appends zeros up to this length in bytes, rounded up to a whole element.
+    fn grow(&mut self, bytes: usize);
+    fn into_array(self: Box<Self>) -> Array;
+}
+
+impl<T: Pod + Send + Sync> Growing for Vec<T> {
     fn bytes_mut(&mut self) -> &mut [u8] {
         bytemuck::cast_slice_mut(self)
     }
@@ -46,8 +58,8 @@ impl<T: Pod + Send + Sync> Elements for Vec<T> {
         self.resize(bytes.div_ceil(size_of::<T>()), T::zeroed());
     }
 
-    fn alignment(&self) -> usize {
-        align_of::<T>()
+    fn into_array(self: Box<Self>) -> Array {
+        (*self).into()
     }
 }
 
@@ -60,25 +72,6 @@ impl Array {
     /// The alignment of the memory, in bytes: 1, 2, 4, 8 or 16.
     pub fn alignment(&self) -> usize {
         self.0.alignment()
-    }
-
-    /// An empty array with room for this many bytes. `None`: no array has this length and
-    /// alignment.
-    fn with_room(bytes: usize, alignment: usize) -> Option<Array> {
-        fn of<T: Pod + Send + Sync>(bytes: usize) -> Array {
-            let mut elements = Vec::<T>::with_capacity(bytes / size_of::<T>());
-            prefer_huge_pages(elements.spare_capacity_mut());
-            elements.into()
-        }
-        let with_room = match alignment {
-            1 => of::<u8>,
-            2 => of::<u16>,
-            4 => of::<u32>,
-            8 => of::<u64>,
-            16 => of::<u128>,
-            _ => return None,
-        };
-        bytes.is_multiple_of(alignment).then(|| with_room(bytes))
     }
 
     /// The elements: the memory itself, if it is not shared and is aligned for them; else a copy.
@@ -167,7 +160,7 @@ impl<'de> Deserialize<'de> for Array {
 
 /// An array that is received part by part.
 pub struct IncomingArray {
-    array: Array,
+    elements: Box<dyn Growing>,
     /// The number of bytes that have arrived, and of all bytes.
     arrived: usize,
     bytes: usize,
@@ -176,7 +169,21 @@ pub struct IncomingArray {
 impl IncomingArray {
     /// An array of this many bytes in all. `None`: no array has this length and alignment.
     pub fn new(bytes: usize, alignment: usize) -> Option<IncomingArray> {
-        Some(IncomingArray { array: Array::with_room(bytes, alignment)?, arrived: 0, bytes })
+        fn with_room<T: Pod + Send + Sync>(bytes: usize) -> Box<dyn Growing> {
+            let mut elements = Vec::<T>::with_capacity(bytes / size_of::<T>());
+            prefer_huge_pages(elements.spare_capacity_mut());
+            Box::new(elements)
+        }
+        let with_room = match alignment {
+            1 => with_room::<u8>,
+            2 => with_room::<u16>,
+            4 => with_room::<u32>,
+            8 => with_room::<u64>,
+            16 => with_room::<u128>,
+            _ => return None,
+        };
+        let is_whole = bytes.is_multiple_of(alignment);
+        is_whole.then(|| IncomingArray { elements: with_room(bytes), arrived: 0, bytes })
     }
 
     /// The number of bytes that are still to come.
@@ -198,16 +205,14 @@ impl IncomingArray {
     pub fn next(&mut self, bytes_max: usize) -> &mut [u8] {
         let begin = self.arrived;
         self.arrived += bytes_max.min(self.missing());
-        let elements =
-            Arc::get_mut(&mut self.array.0).expect("it is shared only once it is complete");
         // Zeros that are overwritten at once, in the cache.
-        elements.grow(self.arrived);
-        &mut elements.bytes_mut()[begin..self.arrived]
+        self.elements.grow(self.arrived);
+        &mut self.elements.bytes_mut()[begin..self.arrived]
     }
 
     /// The array, as far as it has arrived.
     pub fn into_array(self) -> Array {
-        self.array
+        self.elements.into_array()
     }
 }
 

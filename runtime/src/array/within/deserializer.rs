@@ -271,7 +271,7 @@ impl<'de> Deserializer<'de> for &mut Decoding<'_, 'de> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
-        self.is_plain = std::ptr::eq(name, PLAIN_NAME);
+        self.is_plain = name == PLAIN_NAME;
         visitor.visit_newtype_struct(self)
     }
 

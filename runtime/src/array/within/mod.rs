@@ -3,9 +3,10 @@
 //! Serde asks a serializer to write the elements of a `Vec` one by one. But its methods are generic,
 //! so the serializer here knows the type of what it is given. A `Vec` of numbers, a `Box<[T]>` of
 //! them or a `String`, wherever it lies in a value, is written as its length alone if it is long,
-//! and its bytes go into an [`Array`] that travels beside the encoding. If the value has one such
-//! array, the `Vec` that arrives is made of it without a copy. (Pickle's protocol 5 calls such data
-//! *out of band*: Python's PEP 574.)
+//! and its bytes go into an [`Array`] that travels beside the encoding. (Pickle's protocol 5 calls
+//! such data *out of band*: Python's PEP 574.) If the value has one such array, that is sent from
+//! [where it lies](super::held), and the `Vec` that arrives is made of it without a copy. Several
+//! are put together: that is a copy more on each side.
 //!
 //! The rest of the encoding is that of [`wire`](crate::wire), but for the lengths of sequences,
 //! texts and bytes. They are doubled, and one more if the elements are beside:
@@ -26,12 +27,19 @@ pub(crate) use deserializer::decode_with;
 pub(crate) use serializer::{Beside, encode, encode_with};
 
 use super::Array;
+use super::held::Root;
 use bytemuck::Pod;
 use serde::{Serialize, Serializer};
 use std::cell::Cell;
 
 /// A shorter array stays within the encoding, in bytes.
 pub(crate) const BESIDE_BYTES_MIN: usize = 4 << 10;
+
+/// A shorter array is copied: that is quicker than to keep the value until it has been sent.
+const STAYS_BYTES_MIN: usize = 32 << 10;
+
+/// What is wrong if an array is not there any more.
+pub(crate) const CHANGED: &str = "its `Serialize` has changed it";
 
 /// The name by which [`plain`](crate::plain) asks for its elements.
 pub(crate) const PLAIN_NAME: &str = "ultramarine::plain";
@@ -40,6 +48,8 @@ pub(crate) const PLAIN_NAME: &str = "ultramarine::plain";
 pub(crate) struct PlainElements<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) alignment: usize,
+    /// Where the `Vec` of the elements lies, if they are in one.
+    pub(crate) holder: Option<Root>,
 }
 
 impl Serialize for PlainElements<'_> {

@@ -3,7 +3,8 @@
 #![allow(unsafe_code)]
 
 use super::PlainElements;
-use crate::array::Array;
+use crate::array::held::{Place, Root};
+use crate::array::{Array, IncomingArray};
 use bytemuck::Pod;
 use serde::de::value::Error as ValueError;
 use serde::de::{Error as _, Visitor};
@@ -28,19 +29,34 @@ pub(super) struct Kind(pub(super) u8);
 /// What is on the wire for elements that only their owner knows.
 pub(super) const PLAIN: Kind = Kind(u8::MAX);
 
+/// An array may be aligned to at most this, in bytes.
+const ALIGNMENT_MAX: usize = 16;
+
 /// The bytes of an array, and what they are.
 pub(super) struct Found<'a> {
     pub(super) kind: Kind,
     /// The number of elements; of plain ones, of bytes.
     pub(super) length: usize,
     pub(super) bytes: &'a [u8],
-    pub(super) alignment: usize,
+    alignment: usize,
+    /// Where the `Vec` or `String` lies, if it is one.
+    holder: Option<Root>,
 }
 
 impl<'a> Found<'a> {
-    fn of<N: Pod>(kind: u8, elements: &'a [N]) -> Self {
+    fn of<N: Pod>(kind: u8, elements: &'a [N], holder: Option<Root>) -> Self {
         let (length, bytes) = (elements.len(), bytemuck::cast_slice(elements));
-        Found { kind: Kind(kind), length, bytes, alignment: align_of::<N>() }
+        Found { kind: Kind(kind), length, bytes, alignment: align_of::<N>(), holder }
+    }
+
+    /// Bytes of any kind.
+    pub(super) fn bytes(bytes: &'a [u8]) -> Self {
+        Found { kind: PLAIN, length: bytes.len(), bytes, alignment: 1, holder: None }
+    }
+
+    /// The array as a part of this value, if it may stay there.
+    pub(super) fn place_in(&self, root: &Root) -> Option<Place> {
+        root.note(self.holder.as_ref()?, self.bytes, self.alignment)
     }
 
     /// Whether the encoding of the elements is the same as their bytes.
@@ -61,50 +77,60 @@ impl<'a> Found<'a> {
 
     /// A copy, in memory that is aligned for the elements.
     pub(super) fn to_array(&self) -> Array {
-        let mut array = super::super::IncomingArray::new(self.bytes.len(), self.alignment)
-            .expect("it is an array that exists");
+        let array = IncomingArray::new(self.bytes.len(), self.alignment);
+        let mut array = array.expect("it is an array that exists");
         array.take(self.bytes);
         array.into_array()
     }
 }
 
-/// The array that a value is, if its type is one of those that are known.
+/// The array of which a `Vec` or a slice asks to have each element encoded.
 #[inline]
-pub(super) fn find<T: ?Sized>(value: &T) -> Option<Found<'_>> {
-    let of = typeid::of::<T>();
-    let place = std::ptr::from_ref(value);
+pub(super) fn find<I>(elements: &I) -> Option<Found<'_>> {
+    let of = typeid::of::<I>();
+    let place = std::ptr::from_ref(elements);
     let mut kind = 0;
     macro_rules! compare {
         ($($number:ty)*) => { $(
-            if of == TypeId::of::<Vec<$number>>() {
-                // SAFETY: It is of this type, which has no lifetimes.
-                return Some(Found::of(kind, unsafe { &*place.cast::<Vec<$number>>() }));
-            }
-            if of == TypeId::of::<Box<[$number]>>() {
-                // SAFETY: As above.
-                return Some(Found::of(kind, unsafe { &*place.cast::<Box<[$number]>>() }));
-            }
             if of == typeid::of::<&Vec<$number>>() {
-                // SAFETY: As above, but for the lifetime of the reference, which is longer than
-                // that of `value`.
-                return Some(Found::of(kind, unsafe { &**place.cast::<&Vec<$number>>() }));
+                // SAFETY: It is of this type but for the lifetime of the reference, which is longer
+                // than that of `elements`.
+                let elements = unsafe { *place.cast::<&Vec<$number>>() };
+                return Some(Found::of(kind, elements, Some(Root::of(elements))));
+            }
+            if of == typeid::of::<&[$number]>() {
+                // SAFETY: As above.
+                return Some(Found::of(kind, unsafe { *place.cast::<&[$number]>() }, None));
             }
             kind += 1;
         )* };
     }
     with_each_number!(compare);
     let _ = kind;
-    if of == TypeId::of::<String>() {
-        // SAFETY: As above.
-        return Some(Found::of(0, unsafe { &*place.cast::<String>() }.as_bytes()));
-    }
-    if of == typeid::of::<PlainElements<'_>>() {
-        // SAFETY: As above, but for the lifetime of its bytes, which is longer than that of
-        // `value`.
-        let PlainElements { bytes, alignment } = *unsafe { &*place.cast::<PlainElements<'_>>() };
-        return Some(Found { kind: PLAIN, length: bytes.len(), bytes, alignment });
-    }
     None
+}
+
+/// The elements of [`plain`](crate::plain), if the value is that.
+pub(super) fn find_plain<T: ?Sized>(value: &T) -> Option<Found<'_>> {
+    if typeid::of::<T>() != typeid::of::<PlainElements<'_>>() {
+        return None;
+    }
+    // SAFETY: It is of this type but for the lifetime of its bytes, which is longer than that of
+    // `value`.
+    let elements = unsafe { &*std::ptr::from_ref(value).cast::<PlainElements<'_>>() };
+    let PlainElements { bytes, alignment, holder } = elements;
+    // Of those that are aligned to more, only the bytes are sent.
+    let alignment = *alignment.min(&ALIGNMENT_MAX);
+    let holder = holder.clone();
+    Some(Found { kind: PLAIN, length: bytes.len(), bytes, alignment, holder })
+}
+
+/// Whether this is a type of numbers.
+pub(super) fn is_number<T: ?Sized>() -> bool {
+    macro_rules! compare {
+        ($($number:ty)*) => { [$(TypeId::of::<$number>()),*].contains(&typeid::of::<T>()) };
+    }
+    with_each_number!(compare)
 }
 
 /// Whether this is serde's own visitor of a `Vec` of such numbers, which takes the elements as they

@@ -9,7 +9,8 @@ use super::caught::{caught, discard};
 use super::portable::Portable;
 use super::start::{Effort, Fill};
 use super::travel::{PackedHandle, has_handles, take_packed_handles, travelling};
-use crate::array::within::{self, Beside};
+use crate::array::held::{Kept, Root, encode_and_keep};
+use crate::array::within::{self, Beside, CHANGED};
 use crate::array::{self, Array, is_plain};
 use crate::error::TaskError;
 use crate::protocol::message::{Bytes, SmallBytes};
@@ -84,18 +85,25 @@ pub(crate) fn pack<T: Portable>(
         Err(value) => {
             let room = if effort == Effort::Brief { BRIEF_BYTES_MAX } else { usize::MAX };
             let mut draft = Draft { few, many: Vec::new() };
-            let mut beside = Beside::default();
-            let encode = || within::encode_with(room, &value, &mut draft, &mut beside);
-            let encoded = codec::<T, _>(label, encode);
-            if !matches!(encoded, Ok(true)) {
-                // The value is not sent, so its handles need not be kept.
-                drop(take_packed_handles());
-            }
-            if let Ok(false) = encoded {
-                return Err(PackError::TooLong(value));
-            }
-            discard(value);
-            encoded.map_err(PackError::Failed)?;
+            let (encoded, kept) = encode_and_keep(value, |value, root| {
+                let mut encoded = draft.encode(label, value, root, room);
+                let place = encoded.as_mut().ok().and_then(Option::as_mut);
+                let place = place.and_then(Beside::take_place);
+                (encoded, place)
+            });
+            let beside = match (encoded, kept) {
+                (Ok(None), Kept::Value(value)) => return Err(PackError::TooLong(value)),
+                (_, Kept::Array(array)) => Some(array),
+                (encoded, Kept::Value(value)) => {
+                    discard(value);
+                    encoded.map_err(PackError::Failed)?.and_then(Beside::into_array)
+                }
+                (_, Kept::Changed(value)) => {
+                    discard(value);
+                    let error = label.codec_error(type_name::<T>(), CHANGED.to_owned());
+                    return Err(PackError::Failed(error));
+                }
+            };
             draft.into_bytes(beside)
         }
     };
@@ -128,19 +136,35 @@ struct Draft {
 }
 
 impl Draft {
-    fn into_bytes(mut self, beside: Beside) -> Bytes {
-        if has_handles() {
+    /// Encodes a value in at most `room` bytes. Returns its arrays; `None`: it needs more.
+    fn encode<T: Portable>(
+        &mut self,
+        label: ValueLabel,
+        value: &T,
+        root: Root,
+        room: usize,
+    ) -> Result<Option<Beside>, TaskError> {
+        let mut beside = Beside::of(root);
+        let encode = || within::encode_with(room, value, self, &mut beside);
+        let mut encoded = codec::<T, _>(label, encode);
+        if has_handles() && encoded == Ok(true) {
             // A task that waits for values stays bytes, and its arrays with it.
-            beside.append_to(&mut self);
-        } else if let Some(array) = beside.into_array() {
-            let few = if self.many.is_empty() { self.few } else { self.many.into() };
-            return Bytes { few, many: Some(array) };
+            encoded = codec::<T, _>(label, || beside.append_to(self).map(|()| true));
         }
-        if self.len() >= Message::ARRAY_BYTES_MIN {
+        if encoded != Ok(true) {
+            // The value is not sent, so its handles need not be kept.
+            drop(take_packed_handles());
+        }
+        Ok(encoded?.then_some(beside))
+    }
+
+    fn into_bytes(self, beside: Option<Array>) -> Bytes {
+        let is_long = beside.is_none() && self.len() >= Message::ARRAY_BYTES_MIN;
+        if is_long {
             return Bytes { few: SmallBytes::default(), many: Some(self.many.into()) };
         }
         let few = if self.many.is_empty() { self.few } else { self.many.into() };
-        few.into()
+        Bytes { few, many: beside }
     }
 }
 
