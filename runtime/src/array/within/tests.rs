@@ -332,7 +332,12 @@ fn plain_elements_stay_where_they_are() {
 #[test]
 fn a_value_that_is_kept_is_dropped_by_those_who_ask() {
     #[derive(Serialize)]
-    struct Noted(Vec<u8>, #[serde(skip)] Arc<()>);
+    struct Noted(
+        Vec<u8>,
+        #[serde(skip)]
+        #[expect(dead_code, reason = "it counts")]
+        Arc<()>,
+    );
     let alive = Arc::new(());
     let (_, array) = kept(Noted(vec![7; 100_000], alive.clone()));
     assert!(array.is_some() && Arc::strong_count(&alive) == 2);

@@ -362,7 +362,7 @@ mod tests {
             &mut |peer| peer.acknowledge_by = Some(Duration::ZERO),
             &mut |peer| peer.acknowledged = 8,
             &mut |peer| budget.renew(&mut peer.loan, 9, 5000, limits.flow()),
-            &mut |peer| drop(peer.outbound.push(b"more", None, false, &mut Buffers::default())),
+            &mut |peer| _ = peer.outbound.push(b"more", None, false, &mut Buffers::default()),
             &mut |peer| peer.is_timed = true,
             &mut |peer| peer.is_ready = true,
             &mut |peer| peer.is_closed = true,
