@@ -16,6 +16,7 @@ use super::{Array, Elements};
 use crate::lock::Lock;
 use crate::os_memory;
 use std::any::Any;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,10 +87,9 @@ impl Root {
         if self.0.len() > ROOT_BYTES_MAX {
             return None;
         }
-        let mut bytes = vec![0; self.0.len()];
-        let address = self.0.start as u64;
-        os_memory::read(rustix::process::getpid(), [(address, &mut bytes)]).ok()?;
-        Some(bytes)
+        let mut bytes = vec![MaybeUninit::uninit(); self.0.len()];
+        let (own, begin) = (rustix::process::getpid(), self.0.start as u64);
+        os_memory::read(own, begin, &mut bytes, (begin, &mut [])).ok().map(|bytes| bytes.to_vec())
     }
 }
 

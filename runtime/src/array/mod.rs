@@ -9,11 +9,13 @@
 //! [`wire`](crate::wire).
 
 pub(crate) mod held;
+mod incoming;
 #[cfg(test)]
 mod tests;
 pub(crate) mod within;
 
-use crate::os_memory::prefer_huge_pages;
+pub use incoming::IncomingArray;
+
 use bytemuck::Pod;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::{ByteBuf, Bytes};
@@ -38,28 +40,6 @@ impl<T: Pod + Send + Sync> Elements for Vec<T> {
 
     fn alignment(&self) -> usize {
         align_of::<T>()
-    }
-}
-
-/// A `Vec` of any type of elements, which grows.
-trait Growing: Send {
-    fn bytes_mut(&mut self) -> &mut [u8];
-    /// Appends zeros up to this length in bytes, rounded up to a whole element.
-    fn grow(&mut self, bytes: usize);
-    fn into_array(self: Box<Self>) -> Array;
-}
-
-impl<T: Pod + Send + Sync> Growing for Vec<T> {
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        bytemuck::cast_slice_mut(self)
-    }
-
-    fn grow(&mut self, bytes: usize) {
-        self.resize(bytes.div_ceil(size_of::<T>()), T::zeroed());
-    }
-
-    fn into_array(self: Box<Self>) -> Array {
-        (*self).into()
     }
 }
 
@@ -154,65 +134,7 @@ impl<'de> Deserialize<'de> for Array {
         let mut incoming =
             incoming.ok_or_else(|| serde::de::Error::custom("no array is aligned like this"))?;
         incoming.take(&bytes);
-        Ok(incoming.into_array())
-    }
-}
-
-/// An array that is received part by part.
-pub struct IncomingArray {
-    elements: Box<dyn Growing>,
-    /// The number of bytes that have arrived, and of all bytes.
-    arrived: usize,
-    bytes: usize,
-}
-
-impl IncomingArray {
-    /// An array of this many bytes in all. `None`: no array has this length and alignment.
-    pub fn new(bytes: usize, alignment: usize) -> Option<IncomingArray> {
-        fn with_room<T: Pod + Send + Sync>(bytes: usize) -> Box<dyn Growing> {
-            let mut elements = Vec::<T>::with_capacity(bytes / size_of::<T>());
-            prefer_huge_pages(elements.spare_capacity_mut());
-            Box::new(elements)
-        }
-        let with_room = match alignment {
-            1 => with_room::<u8>,
-            2 => with_room::<u16>,
-            4 => with_room::<u32>,
-            8 => with_room::<u64>,
-            16 => with_room::<u128>,
-            _ => return None,
-        };
-        let is_whole = bytes.is_multiple_of(alignment);
-        is_whole.then(|| IncomingArray { elements: with_room(bytes), arrived: 0, bytes })
-    }
-
-    /// The number of bytes that are still to come.
-    pub fn missing(&self) -> usize {
-        self.bytes - self.arrived
-    }
-
-    /// Takes the next bytes.
-    ///
-    /// # Panics
-    ///
-    /// There are more bytes than are missing.
-    pub fn take(&mut self, bytes: &[u8]) {
-        self.next(bytes.len()).copy_from_slice(bytes);
-    }
-
-    /// The memory for the next bytes, at most `bytes_max` and at most as many as are missing. From
-    /// then on they count as arrived.
-    pub fn next(&mut self, bytes_max: usize) -> &mut [u8] {
-        let begin = self.arrived;
-        self.arrived += bytes_max.min(self.missing());
-        // Zeros that are overwritten at once, in the cache.
-        self.elements.grow(self.arrived);
-        &mut self.elements.bytes_mut()[begin..self.arrived]
-    }
-
-    /// The array, as far as it has arrived.
-    pub fn into_array(self) -> Array {
-        self.elements.into_array()
+        incoming.into_array().ok_or_else(|| serde::de::Error::custom("it has no such length"))
     }
 }
 

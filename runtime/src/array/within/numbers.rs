@@ -77,10 +77,11 @@ impl<'a> Found<'a> {
 
     /// A copy, in memory that is aligned for the elements.
     pub(super) fn to_array(&self) -> Array {
-        let array = IncomingArray::new(self.bytes.len(), self.alignment);
-        let mut array = array.expect("it is an array that exists");
-        array.take(self.bytes);
-        array.into_array()
+        let array = IncomingArray::new(self.bytes.len(), self.alignment).and_then(|mut array| {
+            array.take(self.bytes);
+            array.into_array()
+        });
+        array.expect("it is an array that exists")
     }
 }
 

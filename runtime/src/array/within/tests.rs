@@ -20,7 +20,7 @@ fn sent<T: Serialize>(value: &T) -> (Vec<u8>, Option<Array>) {
         let mut incoming =
             IncomingArray::new(array.bytes().len(), array.alignment()).expect("it is one");
         incoming.take(array.bytes());
-        incoming.into_array()
+        incoming.into_array().expect("it is whole")
     });
     (bytes, array)
 }

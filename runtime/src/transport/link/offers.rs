@@ -34,8 +34,8 @@ pub(super) struct PartSize {
 }
 
 impl PartSize {
-    const SLOWEST_BYTES: usize = 16 << 10;
-    const FASTEST_BYTES: usize = 256 << 10;
+    const SLOWEST_BYTES: usize = 64 << 10;
+    const FASTEST_BYTES: usize = 512 << 10;
 
     /// How much to copy now, in bytes, given the number of messages so far.
     pub(super) fn next(&mut self, messages: u64) -> usize {
@@ -177,9 +177,9 @@ impl Fetches {
             return Some(OfferReply::Refused);
         }
         self.incoming = incoming;
-        let array = self.incoming.take_if(|array| array.missing() == 0)?;
+        let array = self.incoming.take_if(|array| array.missing() == 0)?.into_array();
         let (message, _) = self.open.pop_front()?;
-        deliver(&message, Some(array.into_array()));
+        deliver(&message, array);
         Some(OfferReply::Fetched)
     }
 }
@@ -195,13 +195,11 @@ impl Offer {
         let Some(process) = i32::try_from(self.process).ok().and_then(Pid::from_raw) else {
             return false;
         };
-        let mut seal = [0; 8];
-        let done = self.bytes - array.missing() as u64;
-        let part = array.next(part_bytes);
-        let copied = os_memory::read(
-            process,
-            [(self.address.wrapping_add(done), part), (self.seal_address, &mut seal)],
-        );
-        copied.is_ok() && u64::from_ne_bytes(seal) == self.seal
+        let from = self.address.wrapping_add(self.bytes - array.missing() as u64);
+        array.fill(part_bytes, |part| {
+            let mut seal = [0; 8];
+            let part = os_memory::read(process, from, part, (self.seal_address, &mut seal)).ok()?;
+            (seal == self.seal.to_ne_bytes()).then_some(part)
+        })
     }
 }
