@@ -1,10 +1,10 @@
 //! Arrays of plain data within other values, for `#[serde(with = "…")]`.
 //!
-//! Serde encodes the elements of a `Vec` one by one. With this module a field is encoded as one
-//! block of bytes, copied once on each side. (8 MiB of `f64` to another process: 2.6 GB/s, and 1.7
-//! GB/s one by one. A `Vec` that is the whole argument reaches 7 GB/s without this module.) The
-//! elements may be of any type that is [`bytemuck::Pod`]: numbers, arrays of numbers, and
-//! structures for which `bytemuck` derives it.
+//! A `Vec` of numbers within a value is found without a word (see
+//! [`Portable`](crate::executor::Portable)). With this module so are the elements of any type that
+//! is [`bytemuck::Pod`]: arrays of numbers, and structures for which `bytemuck` derives it. Serde
+//! would encode them one by one. In a file, too, and for other serializers, they are one block of
+//! bytes.
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};

@@ -72,8 +72,8 @@ impl Root {
         Root(begin..begin + size_of::<T>())
     }
 
-    /// Notes the array of a `Vec` or `String` that lies at `holder`. `None`: it is not in this value
-    /// itself, or the value is too large to be noted.
+    /// Notes the array of a `Vec` or `String` that lies at `holder`. `None`: it is not in this
+    /// value itself, or the value is too large to be noted.
     pub(super) fn note(&self, holder: &Root, elements: &[u8], alignment: usize) -> Option<Place> {
         let is_within = self.0.start <= holder.0.start && holder.0.end <= self.0.end;
         let value = if is_within { self.read()? } else { return None };
@@ -123,8 +123,8 @@ struct Held {
     alignment: usize,
 }
 
-// SAFETY: The value can be sent, and is touched by its drop alone, which has no other reference. The
-// elements are numbers, which are only read.
+// SAFETY: The value can be sent, and is touched by its drop alone, which has no other reference.
+// The elements are numbers, which are only read.
 unsafe impl Send for Held {}
 // SAFETY: As above.
 unsafe impl Sync for Held {}

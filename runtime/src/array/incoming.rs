@@ -85,8 +85,8 @@ impl IncomingArray {
         });
     }
 
-    /// Has `write` write the next bytes: at most `bytes_max`, and as many as are missing. It returns
-    /// what it was given, written; `None`: it could not. Returns whether it could.
+    /// Has `write` write the next bytes: at most `bytes_max`, and as many as are missing. It
+    /// returns what it was given, written; `None`: it could not. Returns whether it could.
     ///
     /// # Panics
     ///

@@ -271,8 +271,10 @@ impl Message {
     pub fn may_be_overtaken(&self) -> bool {
         match self {
             Message::Schedule { tasks, .. } => tasks.len() == 1,
-            Message::Place(_) | Message::Ask(_) | Message::Tell { .. } => true,
-            Message::Result { outcome: Ok(_), .. } => true,
+            Message::Place(_)
+            | Message::Ask(_)
+            | Message::Tell { .. }
+            | Message::Result { outcome: Ok(_), .. } => true,
             _ => false,
         }
     }

@@ -1,8 +1,5 @@
 //! The encoding: bincode's variable-length format, little endian, through serde.
 
-#[cfg(test)]
-mod tests;
-
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bincode::de::read::{BorrowReader, Reader};
 use bincode::de::{BorrowDecode, BorrowDecoder as _, Decode, Decoder as _, DecoderImpl};
@@ -43,8 +40,8 @@ pub enum WireError {
 }
 
 /// What a type may have to do with bytes that are not what its `Deserialize` expects.
-const SHAPE_HINT: &str = " (serde's `skip_serializing_if`, `flatten`, `untagged` and `tag` do not \
-                          work here; see `Portable`)";
+pub(super) const SHAPE_HINT: &str = " (serde's `skip_serializing_if`, `flatten`, `untagged` and `tag` do not work here; see \
+     `Portable`)";
 
 impl WireError {
     /// What is wrong with a value of the user's, and what may be wrong with its type: where its

@@ -1,12 +1,12 @@
 //! Values that hold arrays: their encoding, and the arrays beside it.
 //!
-//! Serde asks a serializer to write the elements of a `Vec` one by one. But its methods are generic,
-//! so the serializer here knows the type of what it is given. A `Vec` of numbers, a `Box<[T]>` of
-//! them or a `String`, wherever it lies in a value, is written as its length alone if it is long,
-//! and its bytes go into an [`Array`] that travels beside the encoding. (Pickle's protocol 5 calls
-//! such data *out of band*: Python's PEP 574.) If the value has one such array, that is sent from
-//! [where it lies](super::held), and the `Vec` that arrives is made of it without a copy. Several
-//! are put together: that is a copy more on each side.
+//! Serde asks a serializer to write the elements of a `Vec` one by one. But its methods are
+//! generic, so the serializer here knows the type of what it is given. A `Vec` of numbers, a
+//! `Box<[T]>` of them or a `String`, wherever it lies in a value, is written as its length alone if
+//! it is long, and its bytes go into an [`Array`] that travels beside the encoding. (Pickle's
+//! protocol 5 calls such data *out of band*: Python's PEP 574.) If the value has one such array,
+//! that is sent from [where it lies](super::held), and the `Vec` that arrives is made of it without
+//! a copy. Several are put together: that is a copy more on each side.
 //!
 //! The rest of the encoding is that of [`wire`](crate::wire), but for the lengths of sequences,
 //! texts and bytes. They are doubled, and one more if the elements are beside:
@@ -17,6 +17,7 @@
 //!
 //! So code that writes sequences of its own is read as any other, and may read what was beside.
 
+mod arrived;
 mod deserializer;
 mod numbers;
 mod serializer;

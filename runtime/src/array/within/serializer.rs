@@ -26,9 +26,9 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// The arrays of this value, of which one may stay where it is.
-    pub(crate) fn of(root: Root) -> Self {
-        Beside { root: Some(root), ..Beside::default() }
+    /// Those of this value, of which one may stay where it is; `None`: all are copied.
+    pub(crate) fn of(root: Option<Root>) -> Self {
+        Beside { root, ..Beside::default() }
     }
 
     /// Adds an array. Returns whether there was room for it, in bytes.
@@ -108,8 +108,8 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
     Ok(bytes)
 }
 
-/// Appends the value's encoding, puts its long arrays beside it, and returns `true` if both together
-/// take at most `room` bytes. Otherwise returns `false`.
+/// Appends the value's encoding, puts its long arrays beside it, and returns `true` if both
+/// together take at most `room` bytes. Otherwise returns `false`.
 ///
 /// # Errors
 ///

@@ -267,8 +267,8 @@ fn depth_costs_no_more_than_in_the_other_encoding() {
 /// Encodes a value as one that is sent. Returns its encoding and what is beside it.
 fn kept<T: Serialize + Send + 'static>(value: T) -> (Vec<u8>, Option<Array>) {
     let (mut bytes, mut beside) = (Vec::new(), Beside::default());
-    let (_, kept) = encode_and_keep(value, |value, root| {
-        beside = Beside::of(root);
+    let ((), kept) = encode_and_keep(value, |value, root| {
+        beside = Beside::of(Some(root));
         let encoded = encode_with(usize::MAX, value, &mut bytes, &mut beside);
         (assert!(encoded.expect("it is encoded")), beside.take_place())
     });
@@ -279,6 +279,9 @@ fn kept<T: Serialize + Send + 'static>(value: T) -> (Vec<u8>, Option<Array>) {
     };
     (bytes, array)
 }
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Large([[[u64; 32]; 32]; 2], Vec<f64>);
 
 #[test]
 fn the_only_array_of_a_value_stays_where_it_is() {
@@ -311,8 +314,6 @@ fn the_only_array_of_a_value_stays_where_it_is() {
     check!(false: |array| Box::new((array, 1)));
     check!(false: |array: Vec<f64>| (1_u8, array.into_boxed_slice()));
     // In a value that is too large to be noted twice.
-    #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-    struct Large([[[u64; 32]; 32]; 2], Vec<f64>);
     check!(false: |array| Large([[[3; 32]; 32]; 2], array));
 }
 
@@ -361,7 +362,7 @@ fn a_value_that_its_own_serialize_changes_is_noticed() {
         }
     }
     let noted = |value: &_, root| {
-        let (mut bytes, mut beside) = (Vec::new(), Beside::of(root));
+        let (mut bytes, mut beside) = (Vec::new(), Beside::of(Some(root)));
         let encoded = encode_with(usize::MAX, value, &mut bytes, &mut beside);
         (encoded.is_ok(), beside.take_place())
     };
@@ -370,7 +371,7 @@ fn a_value_that_its_own_serialize_changes_is_noticed() {
     // By the time that another array comes, the first is gone.
     let two = (Emptied(RefCell::new(vec![7; 100_000])), vec![8_u64; 100_000]);
     let (encoded, kept) = encode_and_keep(two, |value: &_, root| {
-        let (mut bytes, mut beside) = (Vec::new(), Beside::of(root));
+        let (mut bytes, mut beside) = (Vec::new(), Beside::of(Some(root)));
         (encode_with(usize::MAX, value, &mut bytes, &mut beside), beside.take_place())
     });
     assert!(encoded.is_err_and(|error| error.to_string().contains(CHANGED)));

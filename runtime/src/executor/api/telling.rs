@@ -2,7 +2,7 @@
 
 use super::body::Async;
 use super::context::Context;
-use crate::array::{self, Array};
+use crate::array::{self, Array, within};
 use crate::code::Stateless;
 use crate::error::TaskError;
 use crate::executor::engine::site::Outgoing;
@@ -10,7 +10,7 @@ use crate::executor::pe::processor::Processor;
 use crate::executor::task::body::{Begins, Body, Run};
 use crate::executor::task::local::pack_task;
 use crate::executor::task::packing::{
-    PackError, PackLimits, ValueLabel, codec, not_too_large, pack, refuse_handles, unpack,
+    PackError, PackLimits, ValueLabel, codec, not_too_large, pack_shared, refuse_handles,
 };
 use crate::executor::task::portable::Portable;
 use crate::executor::task::start::Effort;
@@ -233,17 +233,18 @@ fn pack_with<A: Portable, V: Portable + Sync>(
     mut few: SmallBytes,
     limits: PackLimits,
 ) -> Result<Bytes, PackError<WithValue<A, V>>> {
-    let is_long = |array: &Array| array.bytes().len() >= Message::ARRAY_BYTES_MIN;
-    let array = value.as_ref().ok().and_then(array::share).filter(is_long);
-    let Some(array) = array else {
-        few.append(&[0]);
-        return pack(label, WithValue(argument, value), few, limits);
+    let pack = || {
+        let value = value?;
+        let is_long = |array: &Array| array.bytes().len() >= Message::ARRAY_BYTES_MIN;
+        let array = array::share(&value).filter(is_long);
+        few.append(&[u8::from(array.is_some())]);
+        codec::<A, _>(label, || wire::encode_within(usize::MAX, &argument, &mut few))?;
+        match array {
+            None => pack_shared(label, &*value, few, limits.bytes_max),
+            many => not_too_large::<V>(limits.bytes_max, label, Bytes { few, many }),
+        }
     };
-    few.append(&[1]);
-    let encoded = codec::<A, _>(label, || wire::encode_within(usize::MAX, &argument, &mut few));
-    encoded.map_err(PackError::Failed)?;
-    not_too_large::<V>(limits.bytes_max, label, Bytes { few, many: Some(array) })
-        .map_err(PackError::Failed)
+    pack().map_err(PackError::Failed)
 }
 
 fn unpack_with<A: Portable, V: Portable + Sync>(
@@ -251,13 +252,16 @@ fn unpack_with<A: Portable, V: Portable + Sync>(
     encoded: &[u8],
     array: Option<Array>,
 ) -> Result<WithValue<A, V>, TaskError> {
-    match (encoded.split_first(), array) {
-        (Some((1, argument)), Some(array)) => {
-            let argument = codec::<A, _>(label, || wire::decode(argument))?;
+    let Some((is_whole, mut encoded)) = encoded.split_first() else {
+        return Err(label.something_else::<V>());
+    };
+    let argument = codec::<A, _>(label, || wire::decode_first(&mut encoded))?;
+    let value = match array {
+        Some(array) if *is_whole == 1 => {
             let value = array::take_shared(array).ok().flatten();
-            Ok(WithValue(argument, value.ok_or_else(|| label.something_else::<V>())))
+            value.ok_or_else(|| label.something_else::<V>())
         }
-        (Some((0, encoded)), array) => unpack(label, encoded, array),
-        _ => Err(label.something_else::<V>()),
-    }
+        array => codec::<V, _>(label, || within::decode_with(encoded, array)).map(Arc::new),
+    };
+    Ok(WithValue(argument, value))
 }

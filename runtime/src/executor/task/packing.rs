@@ -86,7 +86,7 @@ pub(crate) fn pack<T: Portable>(
             let room = if effort == Effort::Brief { BRIEF_BYTES_MAX } else { usize::MAX };
             let mut draft = Draft { few, many: Vec::new() };
             let (encoded, kept) = encode_and_keep(value, |value, root| {
-                let mut encoded = draft.encode(label, value, root, room);
+                let mut encoded = draft.encode(label, value, Some(root), room);
                 let place = encoded.as_mut().ok().and_then(Option::as_mut);
                 let place = place.and_then(Beside::take_place);
                 (encoded, place)
@@ -108,6 +108,18 @@ pub(crate) fn pack<T: Portable>(
         }
     };
     not_too_large::<T>(bytes_max, label, bytes).map_err(PackError::Failed)
+}
+
+/// Packs a value that others may have as well, likewise.
+pub(crate) fn pack_shared<T: Portable>(
+    label: ValueLabel,
+    value: &T,
+    few: SmallBytes,
+    bytes_max: usize,
+) -> Result<Bytes, TaskError> {
+    let mut draft = Draft { few, many: Vec::new() };
+    let beside = draft.encode(label, value, None, usize::MAX)?.and_then(Beside::into_array);
+    not_too_large::<T>(bytes_max, label, draft.into_bytes(beside))
 }
 
 /// The bytes of a `T`, if they are not too many to travel.
@@ -141,7 +153,7 @@ impl Draft {
         &mut self,
         label: ValueLabel,
         value: &T,
-        root: Root,
+        root: Option<Root>,
         room: usize,
     ) -> Result<Option<Beside>, TaskError> {
         let mut beside = Beside::of(root);

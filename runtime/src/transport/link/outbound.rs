@@ -285,7 +285,8 @@ impl Outbound {
         true
     }
 
-    /// Appends the next message that waits, and begins with its array. Returns whether there was one.
+    /// Appends the next message that waits, and begins with its array. Returns whether there was
+    /// one.
     fn append_waiting(&mut self, buffers: &mut Buffers) -> bool {
         let Some(Queued { message, array, in_order }) = self.waiting.pop() else { return false };
         self.append(buffers, |stream| match &array {

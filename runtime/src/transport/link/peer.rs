@@ -220,8 +220,8 @@ impl PeerStreams {
         Ok(())
     }
 
-    /// Copies the next part of the arrays that the peer has offered, and delivers what need not wait
-    /// any longer.
+    /// Copies the next part of the arrays that the peer has offered, and delivers what need not
+    /// wait any longer.
     pub(super) fn fetch(
         &mut self,
         part_bytes: usize,

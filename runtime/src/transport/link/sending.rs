@@ -1,5 +1,5 @@
-//! How a port sends: messages, those that wait, acknowledgements that it owes, and bytes that were not
-//! acknowledged in time.
+//! How a port sends: messages, those that wait, acknowledgements that it owes, and bytes that were
+//! not acknowledged in time.
 
 use super::frame::{self, HEADER_BYTES};
 use super::offers::OFFERED_BYTES_MIN;
@@ -39,8 +39,8 @@ impl Port {
         self.send_as(to, message, array, false)
     }
 
-    /// [Sends](Self::send) a message that arrives after all that were sent in order to this PE before
-    /// it, also after those with arrays.
+    /// [Sends](Self::send) a message that arrives after all that were sent in order to this PE
+    /// before it, also after those with arrays.
     ///
     /// # Errors
     ///

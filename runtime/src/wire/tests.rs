@@ -1,9 +1,12 @@
 //! Values and messages that become bytes, and come back.
 
+use super::codec::SHAPE_HINT;
 use super::*;
 use crate::array::Array;
 use crate::protocol::message::{Bytes, Fish, Message, Need, Parcel, TaskId, Version};
 use proptest::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::time::Duration;
 use ultramarine_topology::{Distance, Pe};
 
