@@ -142,8 +142,8 @@ impl Elements for Held {
 }
 
 impl Drop for Held {
-    /// Arrays are dropped amid all kinds of work. The drop of the value is code of the user's, which
-    /// must not run there.
+    /// Arrays are dropped amid all kinds of work. The drop of the value is code of the user's,
+    /// which must not run there.
     fn drop(&mut self) {
         if let Some(value) = self.value.take() {
             LEFT.lock().push(value);

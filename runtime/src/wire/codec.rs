@@ -40,8 +40,8 @@ pub enum WireError {
 }
 
 /// What a type may have to do with bytes that are not what its `Deserialize` expects.
-pub(super) const SHAPE_HINT: &str = " (serde's `skip_serializing_if`, `flatten`, `untagged` and `tag` do not work here; see \
-     `Portable`)";
+pub(super) const SHAPE_HINT: &str = " (serde's `skip_serializing_if`, `flatten`, `untagged` and \
+                                     `tag` do not work here; see `Portable`)";
 
 impl WireError {
     /// What is wrong with a value of the user's, and what may be wrong with its type: where its
