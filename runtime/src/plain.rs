@@ -1,10 +1,10 @@
 //! Arrays of plain data within other values, for `#[serde(with = "…")]`.
 //!
-//! Serde encodes the elements of a `Vec` one by one. With this module a field is encoded as one
-//! block of bytes, copied once on each side. (8 MiB of `f64` to another process: 2.6 GB/s, and 1.7
-//! GB/s one by one. A `Vec` that is the whole argument reaches 7 GB/s without this module.) The
-//! elements may be of any type that is [`bytemuck::Pod`]: numbers, arrays of numbers, and
-//! structures for which `bytemuck` derives it.
+//! A `Vec` of numbers within a value is found without a word (see
+//! [`Portable`](crate::executor::Portable)). With this module so are the elements of any type that
+//! is [`bytemuck::Pod`]: arrays of numbers, and structures for which `bytemuck` derives it. Serde
+//! would encode them one by one. In a file, too, and for other serializers, they are one block of
+//! bytes.
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
@@ -25,6 +25,8 @@
 //! The bytes are those of this machine: use them for other processes of the same job, and not in
 //! files that other machines read.
 
+use crate::array::held::Root;
+use crate::array::within::{PLAIN_NAME, PlainElements, take_handed_over};
 use bytemuck::Pod;
 use serde::de::{Error, Visitor};
 use serde::{Deserializer, Serializer};
@@ -36,8 +38,10 @@ use std::marker::PhantomData;
 /// # Errors
 ///
 /// The serializer's.
-pub fn serialize<T: Pod, S: Serializer>(elements: &[T], to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_bytes(bytemuck::cast_slice(elements))
+pub fn serialize<T: Pod, S: Serializer>(elements: &Vec<T>, to: S) -> Result<S::Ok, S::Error> {
+    let holder = Some(Root::of(elements));
+    let (bytes, alignment) = (bytemuck::cast_slice(elements), align_of::<T>());
+    to.serialize_newtype_struct(PLAIN_NAME, &PlainElements { bytes, alignment, holder })
 }
 
 /// Deserializes the elements from one block of bytes. Serde calls it.
@@ -47,19 +51,26 @@ pub fn serialize<T: Pod, S: Serializer>(elements: &[T], to: S) -> Result<S::Ok, 
 /// The deserializer's; or the bytes are not a whole number of elements.
 pub fn deserialize<'de, T: Pod, D: Deserializer<'de>>(from: D) -> Result<Vec<T>, D::Error> {
     const { assert!(size_of::<T>() > 0, "elements without bytes cannot be counted") };
-    from.deserialize_bytes(ElementsVisitor(PhantomData))
+    from.deserialize_newtype_struct(PLAIN_NAME, ElementsVisitor(PhantomData))
 }
 
 struct ElementsVisitor<T>(PhantomData<T>);
 
-impl<T: Pod> Visitor<'_> for ElementsVisitor<T> {
+impl<'de, T: Pod> Visitor<'de> for ElementsVisitor<T> {
     type Value = Vec<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the bytes of elements of {} bytes each", size_of::<T>())
     }
 
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Vec<T>, D::Error> {
+        from.deserialize_bytes(self)
+    }
+
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<T>, E> {
+        if let Some(elements) = take_handed_over() {
+            return elements.map_err(|length| E::invalid_length(length, &self));
+        }
         let elements = bytes.chunks_exact(size_of::<T>());
         if !elements.remainder().is_empty() {
             return Err(E::invalid_length(bytes.len(), &self));

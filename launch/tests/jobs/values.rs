@@ -155,3 +155,49 @@ impl Table {
         Table((0..2000).map(|n| (n, "x".repeat(n as usize % 100))).collect())
     }
 }
+
+/// What a mailbox of values of all sizes gets, alone and within others.
+#[derive(Serialize, Deserialize)]
+struct Mail {
+    number: u32,
+    values: Vec<u64>,
+    others: Vec<Vec<u16>>,
+}
+
+impl Mail {
+    fn of(number: u32) -> Mail {
+        let length = [0, 3, 700, 20_000, 300_000][number as usize % 5];
+        let others = vec![vec![number as u16; length / 8]; number as usize % 3];
+        Mail { number, values: vec![u64::from(number); length], others }
+    }
+
+    fn is_whole(&self) -> bool {
+        let Mail { values, others, .. } = Mail::of(self.number);
+        values == self.values && others == self.others
+    }
+}
+
+#[test]
+fn mail_of_all_sizes_arrives_in_order() {
+    const COUNT: u32 = 150;
+    is_well_over_each_lane(3, async |cx| {
+        let key = cx.new_key();
+        let send = async |cx: Context, key| {
+            let mail = cx.mailbox(key);
+            (0..COUNT).try_for_each(|number| mail.send(Pe::ROOT, Mail::of(number)))
+        };
+        let sent = [1, 2].map(|pe| cx.spawn_at(Pe::new(pe), send, key));
+        let (mail, mut next) = (cx.mailbox::<Mail>(key), [0; 2]);
+        for _ in 0..2 * COUNT {
+            let (from, found) = mail.receive_any().await?;
+            let next = &mut next[from.index() - 1];
+            assert_eq!(found.number, *next, "of {from}");
+            assert!(found.is_whole(), "number {next} of {from}");
+            *next += 1;
+        }
+        for sent in sent {
+            sent.await??;
+        }
+        Ok(())
+    });
+}

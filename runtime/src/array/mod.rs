@@ -8,10 +8,14 @@
 //! The type of a value decides whether it is such an array. All other values are encoded by
 //! [`wire`](crate::wire).
 
+pub(crate) mod held;
+mod incoming;
 #[cfg(test)]
 mod tests;
+pub(crate) mod within;
 
-use crate::os_memory::prefer_huge_pages;
+pub use incoming::IncomingArray;
+
 use bytemuck::Pod;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_bytes::{ByteBuf, Bytes};
@@ -23,26 +27,15 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Array(Arc<dyn Elements>);
 
-/// A `Vec` of any type of elements.
+/// Where the bytes are.
 trait Elements: Any + Send + Sync {
     fn bytes(&self) -> &[u8];
-    fn bytes_mut(&mut self) -> &mut [u8];
-    /// Appends zeros up to this length in bytes, rounded up to a whole element.
-    fn grow(&mut self, bytes: usize);
     fn alignment(&self) -> usize;
 }
 
 impl<T: Pod + Send + Sync> Elements for Vec<T> {
     fn bytes(&self) -> &[u8] {
         bytemuck::cast_slice(self)
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        bytemuck::cast_slice_mut(self)
-    }
-
-    fn grow(&mut self, bytes: usize) {
-        self.resize(bytes.div_ceil(size_of::<T>()), T::zeroed());
     }
 
     fn alignment(&self) -> usize {
@@ -61,39 +54,25 @@ impl Array {
         self.0.alignment()
     }
 
-    /// An empty array with room for this many bytes. `None`: no array has this length and
-    /// alignment.
-    fn with_room(bytes: usize, alignment: usize) -> Option<Array> {
-        fn of<T: Pod + Send + Sync>(bytes: usize) -> Array {
-            let mut elements = Vec::<T>::with_capacity(bytes / size_of::<T>());
-            prefer_huge_pages(elements.spare_capacity_mut());
-            elements.into()
-        }
-        let with_room = match alignment {
-            1 => of::<u8>,
-            2 => of::<u16>,
-            4 => of::<u32>,
-            8 => of::<u64>,
-            16 => of::<u128>,
-            _ => return None,
-        };
-        bytes.is_multiple_of(alignment).then(|| with_room(bytes))
-    }
-
     /// The elements: the memory itself, if it is not shared and is aligned for them; else a copy.
     /// `None`: the bytes are not a whole number of elements.
     fn into_vec<T: Pod + Send + Sync>(self) -> Option<Vec<T>> {
+        // The type as it was sent, if that was in this process; or as it was received.
+        self.owned::<T>().map_or_else(Array::into_received_vec, Some)
+    }
+
+    /// The same for an array that was received.
+    fn into_received_vec<T: Pod>(self) -> Option<Vec<T>> {
         if !self.bytes().len().is_multiple_of(size_of::<T>()) {
             return None;
         }
-        // The type as it was sent, if that was in this process; or as it was received.
-        let elements = self.owned::<T>().or_else(|array| match align_of::<T>() {
-            1 => array.recast::<u8, T>(),
-            2 => array.recast::<u16, T>(),
-            4 => array.recast::<u32, T>(),
-            8 => array.recast::<u64, T>(),
-            _ => array.recast::<u128, T>(),
-        });
+        let elements = match align_of::<T>() {
+            1 => self.recast::<u8, T>(),
+            2 => self.recast::<u16, T>(),
+            4 => self.recast::<u32, T>(),
+            8 => self.recast::<u64, T>(),
+            _ => self.recast::<u128, T>(),
+        };
         Some(elements.unwrap_or_else(|shared| bytemuck::pod_collect_to_vec(shared.bytes())))
     }
 
@@ -155,53 +134,7 @@ impl<'de> Deserialize<'de> for Array {
         let mut incoming =
             incoming.ok_or_else(|| serde::de::Error::custom("no array is aligned like this"))?;
         incoming.take(&bytes);
-        Ok(incoming.into_array())
-    }
-}
-
-/// An array that is received part by part.
-pub struct IncomingArray {
-    array: Array,
-    /// The number of bytes that have arrived, and of all bytes.
-    arrived: usize,
-    bytes: usize,
-}
-
-impl IncomingArray {
-    /// An array of this many bytes in all. `None`: no array has this length and alignment.
-    pub fn new(bytes: usize, alignment: usize) -> Option<IncomingArray> {
-        Some(IncomingArray { array: Array::with_room(bytes, alignment)?, arrived: 0, bytes })
-    }
-
-    /// The number of bytes that are still to come.
-    pub fn missing(&self) -> usize {
-        self.bytes - self.arrived
-    }
-
-    /// Takes the next bytes.
-    ///
-    /// # Panics
-    ///
-    /// There are more bytes than are missing.
-    pub fn take(&mut self, bytes: &[u8]) {
-        self.next(bytes.len()).copy_from_slice(bytes);
-    }
-
-    /// The memory for the next bytes, at most `bytes_max` and at most as many as are missing. From
-    /// then on they count as arrived.
-    pub fn next(&mut self, bytes_max: usize) -> &mut [u8] {
-        let begin = self.arrived;
-        self.arrived += bytes_max.min(self.missing());
-        let elements =
-            Arc::get_mut(&mut self.array.0).expect("it is shared only once it is complete");
-        // Zeros that are overwritten at once, in the cache.
-        elements.grow(self.arrived);
-        &mut elements.bytes_mut()[begin..self.arrived]
-    }
-
-    /// The array, as far as it has arrived.
-    pub fn into_array(self) -> Array {
-        self.array
+        incoming.into_array().ok_or_else(|| serde::de::Error::custom("it has no such length"))
     }
 }
 

@@ -11,7 +11,7 @@ fn sent(array: &Array) -> Array {
         incoming.take(piece);
     }
     assert_eq!(incoming.missing(), 0);
-    incoming.into_array()
+    incoming.into_array().expect("it is whole")
 }
 
 fn travels<V: Clone + PartialEq + std::fmt::Debug + 'static>(value: V) {
@@ -64,5 +64,6 @@ fn other_values_and_other_bytes_are_no_arrays() {
     assert_eq!(into_value::<Vec<u32>>(vec![1u8, 2, 3].into()), None);
     assert_eq!(into_value::<String>(vec![0xffu8].into()), None);
     assert_eq!(into_value::<Vec<u32>>(vec![7u8, 0, 0, 0].into()), Some(vec![7u32.to_le()]));
+    assert!(IncomingArray::new(8, 8).expect("it is one").into_array().is_none());
     assert!(IncomingArray::new(8, 3).is_none() && IncomingArray::new(9, 8).is_none());
 }

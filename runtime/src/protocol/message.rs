@@ -261,18 +261,27 @@ impl Message {
             },
             Message::Place(parcel) | Message::Ask(parcel) => Some(&mut parcel.body),
             Message::Result { outcome: Ok(value), .. } => Some(value),
+            Message::Tell { body, .. } => Some(body),
             _ => None,
         }
     }
 
     /// Whether the message has a value that may be sent beside it. Messages that are sent later may
-    /// then arrive earlier.
+    /// then arrive earlier; but see [`is_in_order`](Self::is_in_order).
     pub fn may_be_overtaken(&self) -> bool {
         match self {
             Message::Schedule { tasks, .. } => tasks.len() == 1,
-            Message::Place(_) | Message::Ask(_) | Message::Result { outcome: Ok(_), .. } => true,
+            Message::Place(_)
+            | Message::Ask(_)
+            | Message::Tell { .. }
+            | Message::Result { outcome: Ok(_), .. } => true,
             _ => false,
         }
+    }
+
+    /// Whether the message arrives after all others from the same PE of which this is true.
+    pub fn is_in_order(&self) -> bool {
+        matches!(self, Message::Tell { .. })
     }
 
     /// Takes out the array that is to be sent beside the message, if there is one.
@@ -333,11 +342,12 @@ mod tests {
         let long = || Bytes { few: SmallBytes::default(), many: Some(array(4096)) };
         let short = || Bytes { few: SmallBytes::default(), many: Some(array(4095)) };
         let result = |value| Message::Result { future: 1, outcome: Ok(value) };
-        let alone: [fn(Bytes) -> Message; 4] = [
+        let alone: [fn(Bytes) -> Message; 5] = [
             |body| schedule(vec![body]),
             |body| Message::Place(parcel(1, body)),
             |body| Message::Ask(parcel(1, body)),
             |value| Message::Result { future: 1, outcome: Ok(value) },
+            |body| Message::Tell { pes: 0..2, dead: Vec::new(), body },
         ];
         for message in alone {
             assert!(message(long()).may_be_overtaken());

@@ -3,7 +3,13 @@
 //! Only `codec.rs` knows the encoding. It limits sizes, and it trusts no length that it reads.
 
 mod codec;
+#[cfg(test)]
+mod tests;
 
 pub use codec::{
     ByteSink, WireError, decode, decode_first, encode, encode_into, encode_within, encoded_len,
+};
+pub(crate) use codec::{
+    DecodeError, Decoder, EncodeError, Encoder, encode_with, not_utf8, text, unknown_type,
+    without_length,
 };

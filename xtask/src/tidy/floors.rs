@@ -17,9 +17,9 @@ const HOUSES: [House; 3] = [
         path: "crate::",
         floors: &[
             &["addresses", "build", "code", "error", "forked", "handshake", "lock"],
-            &["numbered", "os_memory", "plain", "wire"],
+            &["numbered", "os_memory", "wire"],
             &["array"],
-            &["protocol", "transport"],
+            &["plain", "protocol", "transport"],
             &["detector"],
             &["settings"],
             &["executor"],

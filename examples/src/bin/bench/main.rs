@@ -12,6 +12,7 @@ mod detection;
 mod divide;
 mod idle;
 mod launch;
+mod mail;
 mod memory;
 mod noop;
 mod plot;
@@ -73,7 +74,7 @@ enum Mode {
 type Benchmark = (&'static str, &'static str, fn(&Bench, &mut Report) -> Result<()>);
 
 #[rustfmt::skip]
-const BENCHMARKS: [Benchmark; 23] = [
+const BENCHMARKS: [Benchmark; 24] = [
     ("sum-euler", "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
         sum_euler::measure),
     ("skeletons", "two computations by the map skeletons, on ever more PEs", skeletons::measure),
@@ -95,6 +96,7 @@ const BENCHMARKS: [Benchmark; 23] = [
     ("steal", "from a thief's FISH to the stolen task, beside MPI's own round trip",
         steal::measure),
     ("bulk", "large arguments and results, over each lane, against MPI and mpi4py", bulk::measure),
+    ("mail", "arrays from task to task, within other values or not, against MPI", mail::measure),
     ("trips", "round trips to one PE while 192 MB go to another", trips::measure),
     ("reaction", "from an event until the main task goes on, while all workers compute",
         reaction::measure),

@@ -10,6 +10,7 @@ use crate::launch::{self, Bench};
 use crate::sample::seconds_at;
 use crate::{Goal, Report, Sample, Unit};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -42,19 +43,17 @@ pub(crate) struct Measurements {
 /// One of the two clocks.
 type Clock = fn(&Measurements) -> &Histogram;
 
-/// The output of the ping-pong program.
-#[derive(Deserialize)]
-struct Ping {
-    half_round_trip_micros: f64,
-}
+/// About the size of a FISH or a small SCHEDULE, in bytes.
+const MESSAGE_BYTES: usize = 64;
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
-    let mut ping_pong = bench.on(2, &bench.program("mpi_ping_pong", ""));
+    let mut ping_pong = bench.on(2, &bench.program("mpi_ping_pong", &MESSAGE_BYTES.to_string()));
     for micros in TASK_MICROS {
         let (mut found, mut pings) = (vec![], Sample::new());
         for _ in 0..bench.rounds(ROUNDS) {
             found.push(run(bench, micros, "")?);
-            pings.push(launch::run(&mut ping_pong)?.json::<Ping>()?.half_round_trip_micros);
+            let micros = launch::run(&mut ping_pong)?.json::<BTreeMap<usize, f64>>()?;
+            micros.values().for_each(|micros| pings.push(*micros));
         }
         let named = |what: &str| format!("tasks of {micros} µs: {what}");
         let stolen = Sample::of(&found, |found| found.stolen as f64);

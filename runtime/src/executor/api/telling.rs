@@ -2,7 +2,7 @@
 
 use super::body::Async;
 use super::context::Context;
-use crate::array::{self, Array};
+use crate::array::{self, Array, within};
 use crate::code::Stateless;
 use crate::error::TaskError;
 use crate::executor::engine::site::Outgoing;
@@ -10,14 +10,14 @@ use crate::executor::pe::processor::Processor;
 use crate::executor::task::body::{Begins, Body, Run};
 use crate::executor::task::local::pack_task;
 use crate::executor::task::packing::{
-    PackError, PackLimits, ValueLabel, codec, pack, refuse_handles, within,
+    PackError, PackLimits, ValueLabel, codec, not_too_large, pack_shared, refuse_handles,
 };
 use crate::executor::task::portable::Portable;
 use crate::executor::task::start::Effort;
 use crate::executor::task::task_code::{Function, function};
 use crate::protocol::Message;
 use crate::protocol::message::{Bytes, SmallBytes};
-use crate::wire;
+use crate::wire::{self, ByteSink as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ops::Range;
 use std::sync::Arc;
@@ -233,29 +233,35 @@ fn pack_with<A: Portable, V: Portable + Sync>(
     mut few: SmallBytes,
     limits: PackLimits,
 ) -> Result<Bytes, PackError<WithValue<A, V>>> {
-    let is_long = |array: &Array| array.bytes().len() >= Message::ARRAY_BYTES_MIN;
-    let array = value.as_ref().ok().and_then(array::share).filter(is_long);
-    let Some(array) = array else {
-        return pack(label, WithValue(argument, value), few, limits);
+    let pack = || {
+        let value = value?;
+        let is_long = |array: &Array| array.bytes().len() >= Message::ARRAY_BYTES_MIN;
+        let array = array::share(&value).filter(is_long);
+        few.append(&[u8::from(array.is_some())]);
+        codec::<A, _>(label, || wire::encode_within(usize::MAX, &argument, &mut few))?;
+        match array {
+            None => pack_shared(label, &*value, few, limits.bytes_max),
+            many => not_too_large::<V>(limits.bytes_max, label, Bytes { few, many }),
+        }
     };
-    let encoded = codec::<A, _>(label, || wire::encode_within(usize::MAX, &argument, &mut few));
-    encoded.map_err(PackError::Failed)?;
-    within::<V>(limits.bytes_max, label, Bytes { few, many: Some(array) })
-        .map_err(PackError::Failed)
+    pack().map_err(PackError::Failed)
 }
 
 fn unpack_with<A: Portable, V: Portable + Sync>(
     label: ValueLabel,
-    mut encoded: &[u8],
+    encoded: &[u8],
     array: Option<Array>,
 ) -> Result<WithValue<A, V>, TaskError> {
+    let Some((is_whole, mut encoded)) = encoded.split_first() else {
+        return Err(label.something_else::<V>());
+    };
     let argument = codec::<A, _>(label, || wire::decode_first(&mut encoded))?;
     let value = match array {
-        None => codec::<V, _>(label, || wire::decode(encoded)).map(Arc::new),
-        Some(array) => {
+        Some(array) if *is_whole == 1 => {
             let value = array::take_shared(array).ok().flatten();
             value.ok_or_else(|| label.something_else::<V>())
         }
+        array => codec::<V, _>(label, || within::decode_with(encoded, array)).map(Arc::new),
     };
     Ok(WithValue(argument, value))
 }

@@ -20,8 +20,13 @@ const BUFFER_KEPT_MAX: usize = 1 << 20;
 /// for each task took a twentieth more of their time.)
 const PACKET_BYTES_MAX: usize = 2 << 10;
 
-/// A packet, and an array that is sent beside it if the packet is one message with an array.
-type Packet = (Vec<u8>, Option<Array>);
+/// Short messages, or a message with an array that is sent beside it.
+struct Packet {
+    bytes: Vec<u8>,
+    array: Option<Array>,
+    /// It arrives after all packets of which this is true.
+    in_order: bool,
+}
 
 /// Messages on their way to the port.
 #[derive(Default)]
@@ -49,19 +54,13 @@ impl SendQueue {
 
     /// Hands the port what it takes. Returns whether it took anything.
     pub(crate) fn post(&mut self, me: Pe, port: &mut Port) -> Result<bool, JobError> {
-        let mut has_posted = false;
-        let mut post = |to: Pe, packet: &[u8], array: Option<&Array>| {
-            let taken = port.send(to, packet, array);
-            let taken = taken.map_err(|source| JobError::Link { me, source })?;
-            has_posted |= taken;
-            Ok::<_, JobError>(taken)
-        };
+        let mut posting = Posting { me, port, has_posted: false };
         let mut failure = None;
         self.waiting.retain(|to, packets| {
             while failure.is_none()
-                && let Some((packet, array)) = packets.front()
+                && let Some(Packet { bytes, array, in_order }) = packets.front()
             {
-                match post(*to, packet, array.as_ref()) {
+                match posting.post(*to, bytes, array.as_ref(), *in_order) {
                     Ok(true) => drop(packets.pop_front()),
                     Ok(false) => break,
                     Err(error) => failure = Some(error),
@@ -75,8 +74,12 @@ impl SendQueue {
         let mut open = None;
         while let Some((to, mut message)) = self.sent.pop_front() {
             let array = message.take_array();
-            if let Some(other) = open.take_if(|other| *other != to || array.is_some()) {
-                self.close(other, self.packet.len(), None, &mut post)?;
+            let in_order =
+                message.is_in_order() && (array.is_some() || self.is_behind(to, &posting));
+            if let Some((to, in_order)) =
+                open.take_if(|other| *other != (to, in_order) || array.is_some())
+            {
+                self.close(to, self.packet.len(), None, in_order, &mut posting)?;
             }
             let before = self.packet.len();
             let encoded = wire::encode_into(&message, &mut self.packet);
@@ -84,18 +87,23 @@ impl SendQueue {
             // The message itself may be large.
             drop(message);
             if before > 0 && self.packet.len() > PACKET_BYTES_MAX {
-                self.close(to, before, None, &mut post)?;
+                self.close(to, before, None, in_order, &mut posting)?;
             }
             if array.is_some() {
-                self.close(to, self.packet.len(), array, &mut post)?;
+                self.close(to, self.packet.len(), array, in_order, &mut posting)?;
             } else {
-                open = Some(to);
+                open = Some((to, in_order));
             }
         }
-        if let Some(to) = open {
-            self.close(to, self.packet.len(), None, &mut post)?;
+        if let Some((to, in_order)) = open {
+            self.close(to, self.packet.len(), None, in_order, &mut posting)?;
         }
-        Ok(has_posted)
+        Ok(posting.has_posted)
+    }
+
+    /// Whether another message to this PE, perhaps one with an array, is on its way or waits.
+    fn is_behind(&self, to: Pe, posting: &Posting<'_>) -> bool {
+        self.waiting.contains_key(&to) || posting.port.is_behind_array(to)
     }
 
     /// Sends the first `length` bytes of the packet, or queues them behind those that wait.
@@ -104,18 +112,49 @@ impl SendQueue {
         to: Pe,
         length: usize,
         array: Option<Array>,
-        post: &mut impl FnMut(Pe, &[u8], Option<&Array>) -> Result<bool, JobError>,
+        in_order: bool,
+        posting: &mut Posting<'_>,
     ) -> Result<(), JobError> {
-        let packet = &self.packet[..length];
-        let has_to_wait = self.waiting.contains_key(&to) || !post(to, packet, array.as_ref())?;
+        let bytes = &self.packet[..length];
+        let has_to_wait =
+            self.waiting.contains_key(&to) || !posting.post(to, bytes, array.as_ref(), in_order)?;
         if has_to_wait {
-            self.waiting.entry(to).or_default().push_back((packet.to_vec(), array));
+            let packet = Packet { bytes: bytes.to_vec(), array, in_order };
+            self.waiting.entry(to).or_default().push_back(packet);
         }
         self.packet.drain(..length);
         if self.packet.capacity() > BUFFER_KEPT_MAX {
             self.packet.shrink_to(BUFFER_KEPT_MAX);
         }
         Ok(())
+    }
+}
+
+/// The port to which packets are handed.
+struct Posting<'a> {
+    me: Pe,
+    port: &'a mut Port,
+    /// Whether it has taken any.
+    has_posted: bool,
+}
+
+impl Posting<'_> {
+    /// Hands the port a packet. Returns whether it took it.
+    fn post(
+        &mut self,
+        to: Pe,
+        bytes: &[u8],
+        array: Option<&Array>,
+        in_order: bool,
+    ) -> Result<bool, JobError> {
+        let taken = if in_order {
+            self.port.send_in_order(to, bytes, array)
+        } else {
+            self.port.send(to, bytes, array)
+        };
+        let taken = taken.map_err(|source| JobError::Link { me: self.me, source })?;
+        self.has_posted |= taken;
+        Ok(taken)
     }
 }
 

@@ -18,6 +18,7 @@ use crate::executor::task::activity::count_ends;
 use crate::executor::task::cancel::register_pe;
 use crate::executor::task::start::{Start, Waiting};
 use crate::lock::Lock;
+use crate::os_memory::keep_freed;
 use crate::protocol::{Node, ProtocolSettings, Radii, Statistics};
 use crate::settings::Settings;
 use crate::transport::{Lane, Port};
@@ -104,6 +105,7 @@ impl Processor {
         job: Job,
         main: Option<RestartableMain<Processor>>,
     ) -> Result<Arc<Self>, JobError> {
+        keep_freed();
         let Job { me, topology, mut lane, settings, detector, bootstrap } = job;
         let (queues, deques) = Queues::new(Radii::of(&topology), settings.threads);
         let pool = worker_pool(me, &queues, deques)?;

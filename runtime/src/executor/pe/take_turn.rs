@@ -4,8 +4,10 @@ use super::processor::Processor;
 use super::settle;
 use super::worker::caller;
 use crate::array::Array;
+use crate::array::held::take_left;
 use crate::executor::engine::host::Results;
 use crate::executor::engine::turn::{Engine, Turn};
+use crate::executor::task::caught::discard;
 use crate::executor::task::start::Effort;
 use crate::forked::end_if_forked;
 use crate::protocol::Need;
@@ -73,6 +75,7 @@ impl Processor {
         let engine = self.turns.try_engine()?;
         let (turn, results, _discarded) = self.turn_at(engine, Effort::Brief);
         self.settle_all(results);
+        take_left().into_iter().for_each(discard);
         Some(turn)
     }
 
@@ -90,6 +93,7 @@ impl Processor {
         self.pump();
         let (turn, results, _discarded) = self.turn_at(self.turns.engine(), Effort::Brief);
         self.settle_all(results);
+        take_left().into_iter().for_each(discard);
         turn
     }
 

@@ -9,6 +9,8 @@ use super::caught::{caught, discard};
 use super::portable::Portable;
 use super::start::{Effort, Fill};
 use super::travel::{PackedHandle, has_handles, take_packed_handles, travelling};
+use crate::array::held::{Kept, Root, encode_and_keep};
+use crate::array::within::{self, Beside, CHANGED};
 use crate::array::{self, Array, is_plain};
 use crate::error::TaskError;
 use crate::protocol::message::{Bytes, SmallBytes};
@@ -83,25 +85,46 @@ pub(crate) fn pack<T: Portable>(
         Err(value) => {
             let room = if effort == Effort::Brief { BRIEF_BYTES_MAX } else { usize::MAX };
             let mut draft = Draft { few, many: Vec::new() };
-            let encoded = codec::<T, _>(label, || wire::encode_within(room, &value, &mut draft));
-            if !matches!(encoded, Ok(true)) {
-                // The value is not sent, so its handles need not be kept.
-                drop(take_packed_handles());
-            }
-            if let Ok(false) = encoded {
-                return Err(PackError::TooLong(value));
-            }
-            discard(value);
-            encoded.map_err(PackError::Failed)?;
-            draft.into_bytes()
+            let (encoded, kept) = encode_and_keep(value, |value, root| {
+                let mut encoded = draft.encode(label, value, Some(root), room);
+                let place = encoded.as_mut().ok().and_then(Option::as_mut);
+                let place = place.and_then(Beside::take_place);
+                (encoded, place)
+            });
+            let beside = match (encoded, kept) {
+                (Ok(None), Kept::Value(value)) => return Err(PackError::TooLong(value)),
+                (_, Kept::Array(array)) => Some(array),
+                (encoded, Kept::Value(value)) => {
+                    discard(value);
+                    encoded.map_err(PackError::Failed)?.and_then(Beside::into_array)
+                }
+                (_, Kept::Changed(value)) => {
+                    discard(value);
+                    let error = label.codec_error(type_name::<T>(), CHANGED.to_owned());
+                    return Err(PackError::Failed(error));
+                }
+            };
+            draft.into_bytes(beside)
         }
     };
-    within::<T>(bytes_max, label, bytes).map_err(PackError::Failed)
+    not_too_large::<T>(bytes_max, label, bytes).map_err(PackError::Failed)
+}
+
+/// Packs a value that others may have as well, likewise.
+pub(crate) fn pack_shared<T: Portable>(
+    label: ValueLabel,
+    value: &T,
+    few: SmallBytes,
+    bytes_max: usize,
+) -> Result<Bytes, TaskError> {
+    let mut draft = Draft { few, many: Vec::new() };
+    let beside = draft.encode(label, value, None, usize::MAX)?.and_then(Beside::into_array);
+    not_too_large::<T>(bytes_max, label, draft.into_bytes(beside))
 }
 
 /// The bytes of a `T`, if they are not too many to travel.
 #[inline]
-pub(crate) fn within<T>(
+pub(crate) fn not_too_large<T>(
     bytes_max: usize,
     label: ValueLabel,
     bytes: Bytes,
@@ -125,12 +148,35 @@ struct Draft {
 }
 
 impl Draft {
-    fn into_bytes(self) -> Bytes {
-        if self.len() >= Message::ARRAY_BYTES_MIN {
+    /// Encodes a value in at most `room` bytes. Returns its arrays; `None`: it needs more.
+    fn encode<T: Portable>(
+        &mut self,
+        label: ValueLabel,
+        value: &T,
+        root: Option<Root>,
+        room: usize,
+    ) -> Result<Option<Beside>, TaskError> {
+        let mut beside = Beside::of(root);
+        let encode = || within::encode_with(room, value, self, &mut beside);
+        let mut encoded = codec::<T, _>(label, encode);
+        if has_handles() && encoded == Ok(true) {
+            // A task that waits for values stays bytes, and its arrays with it.
+            encoded = codec::<T, _>(label, || beside.append_to(self).map(|()| true));
+        }
+        if encoded != Ok(true) {
+            // The value is not sent, so its handles need not be kept.
+            drop(take_packed_handles());
+        }
+        Ok(encoded?.then_some(beside))
+    }
+
+    fn into_bytes(self, beside: Option<Array>) -> Bytes {
+        let is_long = beside.is_none() && self.len() >= Message::ARRAY_BYTES_MIN;
+        if is_long {
             return Bytes { few: SmallBytes::default(), many: Some(self.many.into()) };
         }
         let few = if self.many.is_empty() { self.few } else { self.many.into() };
-        few.into()
+        Bytes { few, many: beside }
     }
 }
 
@@ -215,14 +261,15 @@ impl Fill for WithHandles {
     }
 }
 
-/// Unpacks a [packed](pack) value: `array` if its type is an array, else what `encoded` holds.
+/// Unpacks a [packed](pack) value: `array` if its type is an array, else what `encoded` holds, with
+/// the arrays beside it.
 pub(crate) fn unpack<T: Portable>(
     label: ValueLabel,
     encoded: &[u8],
     array: Option<Array>,
 ) -> Result<T, TaskError> {
     if !is_plain::<T>() {
-        return codec::<T, _>(label, || wire::decode(encoded));
+        return codec::<T, _>(label, || within::decode_with(encoded, array));
     }
     array.and_then(array::into_value).ok_or_else(|| label.something_else::<T>())
 }

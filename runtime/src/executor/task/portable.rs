@@ -9,8 +9,15 @@ use std::sync::Arc;
 ///
 /// A `Vec` or `Box<[T]>` of numbers, or a `String`, travels as it is: its bytes are not encoded,
 /// and not copied before they leave the process. Small messages do not wait behind them. Within a
-/// process nothing is copied at all. Other values are encoded. If they contain large arrays,
-/// encoding takes most of the time, unless [`plain`](crate::plain) says what the arrays are.
+/// process nothing is copied at all.
+///
+/// Other values are encoded, but for the arrays of numbers in them, wherever they lie: from 4 KiB
+/// on their bytes go beside the encoding. If the only one is a `Vec` of 32 KiB or more that lies in
+/// the value itself (in a field, a tuple, an `Option`, not behind a `Box` or in another `Vec`), it
+/// is not copied before it leaves; the value is kept until then, and dropped by a thread of the
+/// runtime. Several arrays are put together first. [`plain`](crate::plain) has the same done for
+/// elements of other types: structures of numbers. What serde is given number by number, as by a
+/// `VecDeque`, is encoded so; a build for debugging says it once.
 ///
 /// An encoding holds the fields one after the other, without names and types. So serde attributes
 /// that leave out or move fields do not work: `skip_serializing_if`, `flatten`, `untagged` and

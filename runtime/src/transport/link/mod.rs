@@ -48,8 +48,10 @@ mod offers;
 mod outbound;
 mod peer;
 mod peers;
+mod queue;
 mod receiving;
 mod records;
+mod segment;
 mod sending;
 mod settings;
 mod silence;
@@ -68,11 +70,9 @@ use crate::os_memory;
 use buffers::Buffers;
 use credit::Budget;
 use frame::HEADER_BYTES;
-use offers::{OFFERED_BYTES_MIN, PartSize};
-use outbound::ArrayRoute;
+use offers::PartSize;
 use peer::{PeerStreams, PortResources, StreamLimits};
 use peers::Peers;
-use records::{MESSAGE_BYTES_MAX, PREFIX_BYTES};
 use silence::SilenceMonitor;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -158,72 +158,6 @@ impl Port {
             os_memory::allow_reading();
             self.neighbours = Some(neighbours);
         }
-    }
-
-    /// Appends a message to the stream towards `to`. The next [`poll`](Self::poll) or
-    /// [`flush`](Self::flush) sends it. A message of this PE to itself is delivered by the next
-    /// `poll`; a message to a [closed](Self::close) peer is dropped.
-    ///
-    /// The message's array is not copied. Other messages to the same peer do not wait for it, so
-    /// messages that are sent later may be delivered earlier.
-    ///
-    /// `Ok(false)`: too much is waiting for that PE already. Nothing was queued; try again after a
-    /// `poll` in which the peer has acknowledged some. If nothing waits, a message always fits.
-    ///
-    /// # Errors
-    ///
-    /// There is no such PE, or the message or the array is too long. Nothing was queued, and the
-    /// port can go on.
-    pub fn send(
-        &mut self,
-        to: Pe,
-        message: &[u8],
-        array: Option<&Array>,
-    ) -> Result<bool, LinkError> {
-        let limit = self.settings.message_bytes_max;
-        let array_bytes = array.map_or(0, |array| array.bytes().len());
-        for (bytes, limit) in [(message.len(), limit.min(MESSAGE_BYTES_MAX)), (array_bytes, limit)]
-        {
-            if bytes > limit {
-                return Err(LinkError::TooLongToSend { to, bytes, limit });
-            }
-        }
-        let bytes = PREFIX_BYTES + message.len() + array_bytes;
-        let room =
-            |waiting: usize| waiting == 0 || waiting + bytes <= self.settings.backlog_bytes_max;
-        if to == self.me {
-            if !room(self.own_bytes) {
-                return Ok(false);
-            }
-            self.own_bytes += bytes;
-            self.own.push_back((message.to_vec(), array.cloned()));
-        } else {
-            if !self.peers.exist(to) {
-                return Err(LinkError::Lane(LaneError::NoSuchPe(to)));
-            }
-            let peer = self.peers.open(to, &self.limits, self.handoff.as_ref());
-            let Some(peer) = peer.filter(|peer| !peer.is_closed) else { return Ok(true) };
-            if !room(peer.outbound.backlog_bytes()) {
-                return Ok(false);
-            }
-            let route = match &self.handoff {
-                Some(handoff) => ArrayRoute::Handoff(handoff),
-                None if array_bytes >= OFFERED_BYTES_MIN
-                    && self.neighbours.is_some_and(|neighbours| neighbours.contains(to))
-                    && peer.outbound.may_offer() =>
-                {
-                    ArrayRoute::Offer
-                }
-                None => ArrayRoute::Pieces,
-            };
-            self.resources.offered +=
-                usize::from(array.is_some() && matches!(route, ArrayRoute::Offer));
-            let array = array.map(|array| (array, route));
-            peer.outbound.push(message, array, &mut self.resources.buffers);
-            peer.enlist_ready(to, &mut self.ready);
-        }
-        self.counters.messages_sent += 1;
-        Ok(true)
     }
 
     /// Reads what has arrived, hands every complete message to `deliver`, in order, and sends

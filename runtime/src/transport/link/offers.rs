@@ -3,7 +3,8 @@
 //! The stream says only where such an array lies (`OFFER`). The peer copies it from there, one part
 //! at each poll so that other messages do not wait, and then says so (`FETCHED`): one copy in all,
 //! and none by the sender. A peer that cannot copy (not every container allows it) says that
-//! (`REFUSED`). Then this array is sent in pieces, and so are all later ones.
+//! (`REFUSED`). Then this array is sent in pieces, and so are all later ones. A message that must
+//! not arrive before an offered array is offered itself, without an array.
 //!
 //! A sender that believes the peer dead may drop an array that the peer is still copying. So each
 //! sender has a *seal*, a word of its memory that it changes before it drops anything. The peer
@@ -11,6 +12,7 @@
 //! before it are those of the array. For the same reason another process that has got the process
 //! number of the sender is not taken for it.
 
+use super::queue::{Queue, Queued, array_bytes};
 use super::records::{Offer, OfferReply};
 use crate::array::{Array, IncomingArray};
 use crate::os_memory;
@@ -32,8 +34,8 @@ pub(super) struct PartSize {
 }
 
 impl PartSize {
-    const SLOWEST_BYTES: usize = 16 << 10;
-    const FASTEST_BYTES: usize = 256 << 10;
+    const SLOWEST_BYTES: usize = 64 << 10;
+    const FASTEST_BYTES: usize = 512 << 10;
 
     /// How much to copy now, in bytes, given the number of messages so far.
     pub(super) fn next(&mut self, messages: u64) -> usize {
@@ -59,10 +61,7 @@ impl Default for PartSize {
 pub(super) struct Offers {
     /// Dropped before the arrays are.
     seal: Option<Seal>,
-    /// The oldest first, each with the message that it belongs to.
-    open: VecDeque<(Vec<u8>, Array)>,
-    /// The length of their arrays together, in bytes.
-    bytes: usize,
+    open: Queue,
     is_refused: bool,
 }
 
@@ -72,13 +71,9 @@ impl Offers {
         !self.is_refused
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// The number of open offers.
-    pub(super) fn len(&self) -> usize {
-        self.open.len()
+    /// Those that the peer has not answered.
+    pub(super) fn open(&self) -> &Queue {
+        &self.open
     }
 
     /// The seal's word, which then outlives the seal.
@@ -87,34 +82,30 @@ impl Offers {
         self.seal.as_ref().map(|seal| seal.word.clone())
     }
 
-    /// Keeps an array until the peer has it. Returns the offer to send.
-    pub(super) fn add(&mut self, message: &[u8], array: Array) -> Offer {
+    /// Keeps a message's array until the peer has it. Returns the offer to send.
+    pub(super) fn add(&mut self, queued: Queued) -> Offer {
         let seal = self.seal.get_or_insert_with(Seal::new);
-        let bytes = array.bytes();
+        let array = queued.array.as_ref();
         let offer = Offer {
             process: std::process::id(),
-            address: bytes.as_ptr().addr() as u64,
-            bytes: bytes.len() as u64,
-            alignment: array.alignment() as u8,
+            address: array.map_or(0, |array| array.bytes().as_ptr().addr() as u64),
+            bytes: array_bytes(array) as u64,
+            alignment: array.map_or(1, |array| array.alignment() as u8),
             seal_address: std::ptr::from_ref(&*seal.word).addr() as u64,
             seal: seal.value,
         };
-        self.bytes += bytes.len();
-        self.open.push_back((message.to_vec(), array));
+        self.open.push(queued);
         offer
     }
 
-    /// The peer has the oldest array: removes and returns it. `None` if there is none.
-    pub(super) fn take_fetched(&mut self) -> Option<Array> {
-        let (_, array) = self.open.pop_front()?;
-        self.bytes -= array.bytes().len();
-        Some(array)
+    /// The peer has the oldest: removes and returns it. `None` if there is none.
+    pub(super) fn take_fetched(&mut self) -> Option<Queued> {
+        self.open.pop()
     }
 
     /// The peer takes no arrays: removes and returns all that it was offered, to be sent in pieces.
-    pub(super) fn withdraw_all(&mut self) -> VecDeque<(Vec<u8>, Array)> {
+    pub(super) fn withdraw_all(&mut self) -> Queue {
         self.is_refused = true;
-        self.bytes = 0;
         std::mem::take(&mut self.open)
     }
 }
@@ -162,6 +153,11 @@ impl Fetches {
         !self.open.is_empty()
     }
 
+    /// Whether the oldest is a message without an array, which need not be copied.
+    pub(super) fn is_ready(&self) -> bool {
+        self.open.front().is_some_and(|(_, offer)| offer.bytes == 0)
+    }
+
     /// Copies the next part of the oldest array, and delivers the array if that was the last part.
     /// Returns the reply to send, if any.
     pub(super) fn go_on(
@@ -169,6 +165,11 @@ impl Fetches {
         part_bytes: usize,
         deliver: &mut dyn FnMut(&[u8], Option<Array>),
     ) -> Option<OfferReply> {
+        if self.is_ready() {
+            let (message, _) = self.open.pop_front()?;
+            deliver(&message, None);
+            return Some(OfferReply::Fetched);
+        }
         let (_, offer) = self.open.front()?;
         let mut incoming = self.incoming.take().or_else(|| offer.begin());
         if !incoming.as_mut().is_some_and(|array| offer.copy_part(array, part_bytes)) {
@@ -176,9 +177,9 @@ impl Fetches {
             return Some(OfferReply::Refused);
         }
         self.incoming = incoming;
-        let array = self.incoming.take_if(|array| array.missing() == 0)?;
+        let array = self.incoming.take_if(|array| array.missing() == 0)?.into_array();
         let (message, _) = self.open.pop_front()?;
-        deliver(&message, Some(array.into_array()));
+        deliver(&message, array);
         Some(OfferReply::Fetched)
     }
 }
@@ -194,13 +195,11 @@ impl Offer {
         let Some(process) = i32::try_from(self.process).ok().and_then(Pid::from_raw) else {
             return false;
         };
-        let mut seal = [0; 8];
-        let done = self.bytes - array.missing() as u64;
-        let part = array.next(part_bytes);
-        let copied = os_memory::read(
-            process,
-            [(self.address.wrapping_add(done), part), (self.seal_address, &mut seal)],
-        );
-        copied.is_ok() && u64::from_ne_bytes(seal) == self.seal
+        let from = self.address.wrapping_add(self.bytes - array.missing() as u64);
+        array.fill(part_bytes, |part| {
+            let mut seal = [0; 8];
+            let part = os_memory::read(process, from, part, (self.seal_address, &mut seal)).ok()?;
+            (seal == self.seal.to_ne_bytes()).then_some(part)
+        })
     }
 }

@@ -12,15 +12,17 @@
 //! Messages are appended to the stream as they come. A large array is appended piece by piece, each
 //! when most of the last has been sent, so that no message waits behind the whole array. If
 //! messages come faster than the peer takes them, a piece follows each piece's worth of messages,
-//! so that no array waits for ever. The array is never copied: a piece refers to it.
+//! so that no array waits for ever. The array is never copied: a piece refers to it. A message in
+//! order takes the way of those in order that are still on theirs.
 
 use super::buffers::Buffers;
 use super::offers::Offers;
+use super::queue::{Queue, Queued};
 use super::records::{self, OfferReply, PREFIX_BYTES};
+use super::segment::{SegmentContent, StreamSegment};
 use crate::array::Array;
 use crate::transport::handoff::ArrayHandoff;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::time::Duration;
 
 /// The longest piece of an array, in bytes: with its prefix it fills the longest frame of any lane.
@@ -38,10 +40,10 @@ const KEPT_MAX: usize = 4;
 pub(super) struct Outbound {
     /// The stream from `acknowledged`, or a little before it, to `appended`.
     segments: VecDeque<StreamSegment>,
-    /// Arrays that are not fully appended yet, the oldest first.
-    waiting: VecDeque<QueuedArray>,
-    /// The number of their bytes that are not appended.
-    waiting_bytes: usize,
+    /// The array of which pieces are being appended.
+    appending: Option<Appending>,
+    /// Messages whose arrays are appended after it, and those in order behind them.
+    waiting: Queue,
     /// Arrays that the peer copies itself, since it was offered the first.
     offers: Option<Box<Offers>>,
     /// The peer has every byte before this position.
@@ -69,18 +71,6 @@ pub(super) struct Outbound {
     resends: u32,
 }
 
-/// Bytes that stand together in the stream.
-struct StreamSegment {
-    /// The position of the first byte.
-    start: u64,
-    content: SegmentContent,
-}
-
-enum SegmentContent {
-    Messages(Vec<u8>),
-    Piece { prefix: [u8; PREFIX_BYTES], array: Array, range: Range<usize> },
-}
-
 /// How an array gets to the peer.
 #[derive(Clone, Copy)]
 pub(super) enum ArrayRoute<'a> {
@@ -92,13 +82,13 @@ pub(super) enum ArrayRoute<'a> {
     Pieces,
 }
 
-/// An array that is being appended in pieces.
-struct QueuedArray {
-    /// Its message, until the array is announced.
-    message: Option<Vec<u8>>,
+/// An array that is being appended in pieces. It has been announced.
+struct Appending {
     array: Array,
     /// How many of its bytes are appended.
     appended: usize,
+    /// As of its message.
+    in_order: bool,
 }
 
 /// What follows from an acknowledgement.
@@ -110,30 +100,6 @@ pub(super) enum AckOutcome {
     Old,
     /// It acknowledges bytes that were never sent.
     Impossible,
-}
-
-impl StreamSegment {
-    fn end(&self) -> u64 {
-        let bytes = match &self.content {
-            SegmentContent::Messages(bytes) => bytes.len(),
-            SegmentContent::Piece { range, .. } => PREFIX_BYTES + range.len(),
-        };
-        self.start + bytes as u64
-    }
-
-    /// Appends its bytes from this position on to a frame, at most `bytes_max`.
-    fn write(&self, from: u64, bytes_max: usize, frame: &mut Vec<u8>) {
-        let from = (from - self.start) as usize;
-        let mut write =
-            |bytes: &[u8]| frame.extend_from_slice(&bytes[..bytes_max.min(bytes.len())]);
-        match &self.content {
-            SegmentContent::Messages(bytes) => write(&bytes[from..]),
-            SegmentContent::Piece { array, range, .. } if from >= PREFIX_BYTES => {
-                write(&array.bytes()[range.clone()][from - PREFIX_BYTES..]);
-            }
-            SegmentContent::Piece { prefix, .. } => write(&prefix[from..]),
-        }
-    }
 }
 
 impl Outbound {
@@ -168,17 +134,37 @@ impl Outbound {
 
     /// Bytes not yet acknowledged.
     pub(super) fn backlog_bytes(&self) -> usize {
-        let offered = self.offers.as_ref().map_or(0, |offers| offers.bytes());
-        (self.appended - self.acknowledged) as usize + self.waiting_bytes + offered
+        let offered = self.offers.as_ref().map_or(0, |offers| offers.open().bytes());
+        (self.appended - self.acknowledged) as usize + self.waiting_bytes() + offered
+    }
+
+    /// Those of them that are not appended to the stream, without what is offered.
+    fn waiting_bytes(&self) -> usize {
+        let begun = self.appending.as_ref();
+        let rest = begun.map_or(0, |begun| begun.array.bytes().len() - begun.appended);
+        rest + self.waiting.bytes()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.backlog_bytes() == 0 && self.waiting.is_empty() && self.offered() == 0
+        self.backlog_bytes() == 0 && self.waiting.len() == 0 && self.offered() == 0
     }
 
-    /// The number of arrays that the peer may copy.
+    /// The number of offers that the peer has not answered.
     pub(super) fn offered(&self) -> usize {
-        self.offers.as_ref().map_or(0, |offers| offers.len())
+        self.offers.as_ref().map_or(0, |offers| offers.open().len())
+    }
+
+    /// Whether a message in order has to take the way of others before it.
+    pub(super) fn has_in_order(&self) -> bool {
+        self.offers_in_order() || self.waits_in_order()
+    }
+
+    fn offers_in_order(&self) -> bool {
+        self.offers.as_ref().is_some_and(|offers| offers.open().has_in_order())
+    }
+
+    fn waits_in_order(&self) -> bool {
+        self.waiting.has_in_order() || self.appending.as_ref().is_some_and(|begun| begun.in_order)
     }
 
     /// Whether the peer can be expected to copy arrays that it is offered.
@@ -186,35 +172,44 @@ impl Outbound {
         self.offers.as_ref().is_none_or(|offers| offers.are_welcome())
     }
 
+    /// Appends a message. Returns whether that is an offer, which the peer will answer.
     pub(super) fn push(
         &mut self,
         message: &[u8],
         array: Option<(&Array, ArrayRoute<'_>)>,
+        in_order: bool,
         buffers: &mut Buffers,
-    ) {
-        match array {
-            None => self.append(buffers, |stream| records::write_message(stream, message)),
-            Some((array, ArrayRoute::Handoff(handoff))) => {
+    ) -> bool {
+        let (array, route) = array.unzip();
+        let route = if in_order && self.offers_in_order() {
+            Some(ArrayRoute::Offer)
+        } else if in_order && self.waits_in_order() {
+            Some(ArrayRoute::Pieces)
+        } else {
+            route
+        };
+        let queued = || Queued { message: message.to_vec(), array: array.cloned(), in_order };
+        match (route, array) {
+            (Some(ArrayRoute::Handoff(handoff)), Some(array)) => {
                 let number = handoff.put(array.clone());
                 self.append(buffers, |stream| records::write_handed_over(stream, message, number));
             }
-            Some((array, ArrayRoute::Offer)) => {
-                let offer = self.offers.get_or_insert_default().add(message, array.clone());
+            (Some(ArrayRoute::Offer), _) => {
+                let offer = self.offers.get_or_insert_default().add(queued());
                 self.append(buffers, |stream| records::write_offer(stream, message, &offer));
             }
-            Some((array, ArrayRoute::Pieces)) => {
-                self.wait(message.to_vec(), array.clone());
+            (Some(ArrayRoute::Pieces), _) => {
+                self.waiting.push(queued());
                 self.append_pieces(buffers);
+            }
+            (_, None) | (None, _) => {
+                self.append(buffers, |stream| records::write_message(stream, message));
             }
         }
         if self.appended - self.last_piece_end >= PIECE_BYTES_MAX as u64 {
             self.append_piece(buffers);
         }
-    }
-
-    fn wait(&mut self, message: Vec<u8>, array: Array) {
-        self.waiting_bytes += array.bytes().len();
-        self.waiting.push_back(QueuedArray { message: Some(message), array, appended: 0 });
+        matches!(route, Some(ArrayRoute::Offer))
     }
 
     /// Tells the peer what became of its offers.
@@ -230,12 +225,15 @@ impl Outbound {
         buffers: &mut Buffers,
     ) -> Option<usize> {
         if reply == OfferReply::Fetched {
-            buffers.discard(self.offers.as_mut()?.take_fetched()?);
+            let fetched = self.offers.as_mut()?.take_fetched()?;
+            fetched.array.into_iter().for_each(|array| buffers.discard(array));
             return Some(1);
         }
-        let refused = self.offers.get_or_insert_default().withdraw_all();
+        let mut refused = self.offers.get_or_insert_default().withdraw_all();
         let count = refused.len();
-        refused.into_iter().for_each(|(message, array)| self.wait(message, array));
+        while let Some(queued) = refused.pop() {
+            self.waiting.push(queued);
+        }
         self.append_pieces(buffers);
         Some(count)
     }
@@ -264,14 +262,14 @@ impl Outbound {
         while self.appended - self.sent < self.frame_bytes as u64 && self.append_piece(buffers) {}
     }
 
-    /// Appends the next piece. Returns whether there was one.
+    /// Appends the next piece, or the next message that waits. Returns whether there was one.
     fn append_piece(&mut self, buffers: &mut Buffers) -> bool {
-        let Some(QueuedArray { mut message, array, appended }) = self.waiting.pop_front() else {
+        if self.appending.is_none() && !self.append_waiting(buffers) {
             return false;
-        };
-        if let Some(message) = message.take() {
-            self.append(buffers, |stream| records::write_announcement(stream, &message, &array));
         }
+        let Some(Appending { array, appended, in_order }) = self.appending.take() else {
+            return true;
+        };
         let bytes = PIECE_BYTES_MAX.min(array.bytes().len() - appended);
         let (prefix, range) = (records::piece_prefix(bytes), appended..appended + bytes);
         let appended = range.end;
@@ -279,12 +277,23 @@ impl Outbound {
             let content = SegmentContent::Piece { prefix, array: array.clone(), range };
             self.segments.push_back(StreamSegment { start: self.appended, content });
             self.appended += (PREFIX_BYTES + bytes) as u64;
-            self.waiting_bytes -= bytes;
         }
         self.last_piece_end = self.appended;
         if appended < array.bytes().len() {
-            self.waiting.push_front(QueuedArray { message, array, appended });
+            self.appending = Some(Appending { array, appended, in_order });
         }
+        true
+    }
+
+    /// Appends the next message that waits, and begins with its array. Returns whether there was
+    /// one.
+    fn append_waiting(&mut self, buffers: &mut Buffers) -> bool {
+        let Some(Queued { message, array, in_order }) = self.waiting.pop() else { return false };
+        self.append(buffers, |stream| match &array {
+            Some(array) => records::write_announcement(stream, &message, array),
+            None => records::write_message(stream, &message),
+        });
+        self.appending = array.map(|array| Appending { array, appended: 0, in_order });
         true
     }
 
@@ -321,7 +330,7 @@ impl Outbound {
                 at += (frame.len() - before) as u64;
             }
         }
-        (self.sent, (self.appended - end) as usize + self.waiting_bytes)
+        (self.sent, (self.appended - end) as usize + self.waiting_bytes())
     }
 
     /// The lane took the next `bytes` bytes. Returns how many of them had been sent before.
@@ -420,7 +429,8 @@ mod tests {
         for round in 1..4 {
             for _ in 0..1000 {
                 let array = Array::from(vec![1u8; 100]);
-                outbound.push(b"message", Some((&array, ArrayRoute::Pieces)), &mut buffers);
+                let array = Some((&array, ArrayRoute::Pieces));
+                outbound.push(b"message", array, false, &mut buffers);
             }
             outbound.limit = u64::MAX;
             while outbound.may_send() {

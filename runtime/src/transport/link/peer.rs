@@ -220,16 +220,20 @@ impl PeerStreams {
         Ok(())
     }
 
-    /// Copies the next part of the arrays that the peer has offered.
+    /// Copies the next part of the arrays that the peer has offered, and delivers what need not
+    /// wait any longer.
     pub(super) fn fetch(
         &mut self,
         part_bytes: usize,
         resources: &mut PortResources,
         deliver: &mut dyn FnMut(&[u8], Option<Array>),
     ) {
-        let fetches = self.fetches.as_mut();
-        if let Some(reply) = fetches.and_then(|fetches| fetches.go_on(part_bytes, deliver)) {
+        let Some(fetches) = &mut self.fetches else { return };
+        while let Some(reply) = fetches.go_on(part_bytes, deliver) {
             self.outbound.reply(reply, &mut resources.buffers);
+            if !fetches.is_ready() {
+                return;
+            }
         }
     }
 
@@ -358,7 +362,7 @@ mod tests {
             &mut |peer| peer.acknowledge_by = Some(Duration::ZERO),
             &mut |peer| peer.acknowledged = 8,
             &mut |peer| budget.renew(&mut peer.loan, 9, 5000, limits.flow()),
-            &mut |peer| peer.outbound.push(b"more", None, &mut Buffers::default()),
+            &mut |peer| _ = peer.outbound.push(b"more", None, false, &mut Buffers::default()),
             &mut |peer| peer.is_timed = true,
             &mut |peer| peer.is_ready = true,
             &mut |peer| peer.is_closed = true,

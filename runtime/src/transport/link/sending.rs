@@ -1,8 +1,13 @@
-//! How a port sends: messages that wait, acknowledgements that it owes, and bytes that were not
-//! acknowledged in time.
+//! How a port sends: messages, those that wait, acknowledgements that it owes, and bytes that were
+//! not acknowledged in time.
 
 use super::frame::{self, HEADER_BYTES};
+use super::offers::OFFERED_BYTES_MIN;
+use super::outbound::ArrayRoute;
+use super::queue::array_bytes;
+use super::records::{MESSAGE_BYTES_MAX, PREFIX_BYTES};
 use super::{LaneError, LinkError, Port};
+use crate::array::Array;
 use std::time::Duration;
 use ultramarine_topology::Pe;
 
@@ -10,6 +15,104 @@ use ultramarine_topology::Pe;
 const RETRY_AFTER: Duration = Duration::from_millis(1);
 
 impl Port {
+    /// Appends a message to the stream towards `to`. The next [`poll`](Self::poll) or
+    /// [`flush`](Self::flush) sends it. A message of this PE to itself is delivered by the next
+    /// `poll`; a message to a [closed](Self::close) peer is dropped.
+    ///
+    /// The message's array is not copied. Other messages to the same peer do not wait for it, so
+    /// messages that are sent later may be delivered earlier. (But see
+    /// [`send_in_order`](Self::send_in_order).)
+    ///
+    /// `Ok(false)`: too much is waiting for that PE already. Nothing was queued; try again after a
+    /// `poll` in which the peer has acknowledged some. If nothing waits, a message always fits.
+    ///
+    /// # Errors
+    ///
+    /// There is no such PE, or the message or the array is too long. Nothing was queued, and the
+    /// port can go on.
+    pub fn send(
+        &mut self,
+        to: Pe,
+        message: &[u8],
+        array: Option<&Array>,
+    ) -> Result<bool, LinkError> {
+        self.send_as(to, message, array, false)
+    }
+
+    /// [Sends](Self::send) a message that arrives after all that were sent in order to this PE
+    /// before it, also after those with arrays.
+    ///
+    /// # Errors
+    ///
+    /// As for [`send`](Self::send).
+    pub fn send_in_order(
+        &mut self,
+        to: Pe,
+        message: &[u8],
+        array: Option<&Array>,
+    ) -> Result<bool, LinkError> {
+        self.send_as(to, message, array, true)
+    }
+
+    /// Whether the array of a message in order is still on its way to this PE: a message without an
+    /// array that must not arrive before it is to be sent in order, too.
+    pub fn is_behind_array(&self, to: Pe) -> bool {
+        self.peers.get(to).is_some_and(|peer| peer.outbound.has_in_order())
+    }
+
+    fn send_as(
+        &mut self,
+        to: Pe,
+        message: &[u8],
+        array: Option<&Array>,
+        in_order: bool,
+    ) -> Result<bool, LinkError> {
+        let limit = self.settings.message_bytes_max;
+        let array_bytes = array_bytes(array);
+        for (bytes, limit) in [(message.len(), limit.min(MESSAGE_BYTES_MAX)), (array_bytes, limit)]
+        {
+            if bytes > limit {
+                return Err(LinkError::TooLongToSend { to, bytes, limit });
+            }
+        }
+        let bytes = PREFIX_BYTES + message.len() + array_bytes;
+        let room =
+            |waiting: usize| waiting == 0 || waiting + bytes <= self.settings.backlog_bytes_max;
+        if to == self.me {
+            if !room(self.own_bytes) {
+                return Ok(false);
+            }
+            self.own_bytes += bytes;
+            self.own.push_back((message.to_vec(), array.cloned()));
+        } else {
+            if !self.peers.exist(to) {
+                return Err(LinkError::Lane(LaneError::NoSuchPe(to)));
+            }
+            let peer = self.peers.open(to, &self.limits, self.handoff.as_ref());
+            let Some(peer) = peer.filter(|peer| !peer.is_closed) else { return Ok(true) };
+            if !room(peer.outbound.backlog_bytes()) {
+                return Ok(false);
+            }
+            let route = match &self.handoff {
+                Some(handoff) => ArrayRoute::Handoff(handoff),
+                None if array_bytes >= OFFERED_BYTES_MIN
+                    && self.neighbours.is_some_and(|neighbours| neighbours.contains(to))
+                    && peer.outbound.may_offer() =>
+                {
+                    ArrayRoute::Offer
+                }
+                None => ArrayRoute::Pieces,
+            };
+            let array = array.map(|array| (array, route));
+            let buffers = &mut self.resources.buffers;
+            let is_offer = peer.outbound.push(message, array, in_order, buffers);
+            self.resources.offered += usize::from(is_offer);
+            peer.enlist_ready(to, &mut self.ready);
+        }
+        self.counters.messages_sent += 1;
+        Ok(true)
+    }
+
     /// Checks every peer for which something may be due.
     pub(super) fn check_timers(&mut self, now: Duration) {
         if now < self.due {

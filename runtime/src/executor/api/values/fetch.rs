@@ -2,7 +2,7 @@
 
 use super::super::body::Async;
 use super::super::context::Context;
-use crate::array::{self, Array};
+use crate::array::{self, Array, within};
 use crate::error::TaskError;
 use crate::executor::keep::slot::Wait;
 use crate::executor::keep::store::Key;
@@ -15,7 +15,6 @@ use crate::executor::task::portable::Portable;
 use crate::executor::task::site::Site;
 use crate::executor::task::task_code::{Function, function};
 use crate::executor::task::travel::travelling;
-use crate::wire;
 use async_task::Task;
 use serde::{Deserialize, Serialize};
 use std::any::type_name;
@@ -166,7 +165,8 @@ fn arrived<T: Portable + Sync>(array: Array) -> Result<Arc<T>, TaskError> {
         Ok(Some(value)) => Ok(value),
         Ok(None) => Err(codec_error::<T>("it is another type".to_owned())),
         Err(array) => {
-            let value = travelling(|| caught(type_name::<T>(), || wire::decode(array.bytes())));
+            let decode = || within::decode_with(array.bytes(), None);
+            let value = travelling(|| caught(type_name::<T>(), decode));
             let value = value.map_err(codec_error::<T>)?;
             value.map(Arc::new).map_err(|error| codec_error::<T>(error.of_a_value()))
         }
@@ -249,7 +249,7 @@ async fn give_value<T: Portable + Sync>(
     };
     let array = match array::share(&value) {
         Some(array) => array,
-        None => caught(type_name::<T>(), || wire::encode(&*value))
+        None => caught(type_name::<T>(), || within::encode(&*value))
             .and_then(|encoded| encoded.map(Array::from).map_err(|error| error.of_a_value()))
             .map_err(codec_error::<T>)?,
     };

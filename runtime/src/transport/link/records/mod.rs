@@ -263,7 +263,7 @@ impl Records {
         }
         if let Some(incoming) = self.incoming.take_if(|incoming| incoming.1.missing() == 0) {
             let (message, incoming) = *incoming;
-            deliver(&message, Some(incoming.into_array()));
+            deliver(&message, incoming.into_array());
         }
         rest
     }
@@ -307,7 +307,7 @@ impl Records {
                 let incoming = incoming.filter(|_| self.incoming.is_none());
                 let incoming = incoming.ok_or(Malformed::Nonsense)?;
                 if array_bytes == 0 {
-                    deliver(message, Some(incoming.into_array()));
+                    deliver(message, incoming.into_array());
                 } else {
                     self.incoming = Some(Box::new((message.to_vec(), incoming)));
                 }

@@ -2,8 +2,11 @@
 
 use super::*;
 use crate::transport::link::offers::{Fetches, Offers};
-use crate::transport::link::outbound::Outbound;
+use crate::transport::link::outbound::{ArrayRoute, Outbound};
+use crate::transport::link::queue::Queued;
 use crate::transport::link::records::{CopyRecord, Offer, OfferReply, Records};
+use rand_core::{Rng as _, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use ultramarine_topology::{Distance, Topology};
 
 /// So that copying takes several polls.
@@ -50,13 +53,63 @@ fn arrays_are_copied_and_small_messages_overtake_them() {
     assert!(ports[0].counters().bytes_sent < 100_000, "{:?}", ports[0].counters());
 }
 
+/// Messages of all kinds, some of which are in order.
+#[test]
+fn no_message_in_order_overtakes_another() {
+    const MESSAGES: u64 = 60;
+    let faults = Faults { lose: 10, double: 10, damage: 10, refuse: 10 };
+    let everybody = Topology::flat(2).ball(Pe::ROOT, Distance::ONE);
+    for (seed, copies) in (0..20).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let mut choose = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut choose = |below| choose.next_u64() % below;
+        let mut ports: [Port; 2] = ports(bad_network(2, 1000, faults, 7), PortSettings::default());
+        if copies {
+            ports.iter_mut().for_each(|port| port.has_neighbours(everybody));
+        }
+        let (mut left, mut arrived, mut in_order) = (0..MESSAGES, 0, Vec::new());
+        for round in 0.. {
+            assert!(round < 100_000, "waited in vain: {arrived} have arrived");
+            for number in left.by_ref().take(choose(4) as usize) {
+                let elements = [0, 0, 600, 20_000][choose(4) as usize];
+                let array = (elements > 0).then(|| vec![number; elements].into());
+                let message = [number as u8, u8::from(choose(3) > 0)];
+                let is_sent = if message[1] == 1 {
+                    ports[0].send_in_order(Pe::new(1), &message, array.as_ref())
+                } else {
+                    ports[0].send(Pe::new(1), &message, array.as_ref())
+                };
+                assert!(is_sent.unwrap());
+            }
+            ports[0].poll(MS * 100 * round, &mut nothing).unwrap();
+            let mut deliver = |_, message: &[u8], found: Option<Array>| {
+                arrived += 1;
+                if let Some(found) = found {
+                    assert_eq!(u64::from(found.bytes()[0]), u64::from(message[0]));
+                }
+                if message[1] == 1 {
+                    in_order.push(message[0]);
+                }
+            };
+            ports[1].poll(MS * 100 * round, &mut deliver).unwrap();
+            if arrived == MESSAGES && ports.iter_mut().all(Port::is_idle) {
+                break;
+            }
+        }
+        assert!(in_order.is_sorted(), "seed {seed}, copied: {copies}: {in_order:?}");
+    }
+}
+
 #[test]
 fn what_is_refused_is_sent_in_pieces() {
     let (mut outbound, mut buffers) = (Outbound::new((1000, 1 << 30)), Buffers::default());
     for number in 0..2 {
-        outbound.push(b"large", Some((&array(number), ArrayRoute::Offer)), &mut buffers);
+        let array = array(number);
+        assert!(outbound.push(b"large", Some((&array, ArrayRoute::Offer)), true, &mut buffers));
     }
-    assert_eq!(outbound.handle_reply(OfferReply::Refused, &mut buffers), Some(2));
+    assert!(outbound.push(b"behind", None, true, &mut buffers), "it is offered as well");
+    assert!(!outbound.push(b"beside", None, false, &mut buffers));
+    assert_eq!(outbound.handle_reply(OfferReply::Refused, &mut buffers), Some(3));
+    assert!(!outbound.push(b"behind", None, true, &mut buffers));
     assert!(!outbound.may_offer());
     assert_eq!(
         outbound.handle_reply(OfferReply::Fetched, &mut buffers),
@@ -68,21 +121,29 @@ fn what_is_refused_is_sent_in_pieces() {
         frame.clear();
         let (position, _) = outbound.next(&mut frame);
         let position = position + frame.len() as u64;
-        let mut deliver = |message: &[u8], found| {
-            assert_eq!((message, found), (&b"large"[..], Some(array(arrived))));
-            arrived += 1;
+        let mut deliver = |message: &[u8], found: Option<Array>| {
+            match message {
+                b"beside" => assert!(found.is_none() && arrived == 0),
+                b"behind" => assert!(found.is_none() && arrived >= 2),
+                _ => assert_eq!((message, found), (&b"large"[..], Some(array(arrived)))),
+            }
+            arrived += u64::from(message != b"beside");
         };
         records.cut(&frame, 1 << 30, &mut deliver).unwrap();
         outbound.advance(frame.len(), MS, &mut buffers);
         outbound.acknowledge(position, 0, 1000, MS, &mut buffers);
     }
-    assert_eq!(arrived, 2);
+    assert_eq!(arrived, 4);
     assert!(matches!(records.take_copy_record(), Some(CopyRecord::Offered(..))));
+}
+
+fn queued(array: Array) -> Queued {
+    Queued { message: Vec::new(), array: Some(array), in_order: false }
 }
 
 /// What becomes of an offer that is changed so, and of one after it.
 fn fetched(offers: &mut Offers, change: impl FnOnce(&mut Offer)) -> Option<OfferReply> {
-    let mut offer = offers.add(b"", array(0));
+    let mut offer = offers.add(queued(array(0)));
     change(&mut offer);
     let mut fetches = Fetches::default();
     fetches.add(Vec::new(), offer);
@@ -114,7 +175,7 @@ fn what_is_dropped_while_it_is_copied_is_not_delivered() {
     let mut offers = Offers::default();
     let mut fetches = Fetches::default();
     let kept = array(0);
-    fetches.add(Vec::new(), offers.add(b"", kept.clone()));
+    fetches.add(Vec::new(), offers.add(queued(kept.clone())));
     assert_eq!(fetches.go_on(1000, &mut |_, _| panic!("it is not whole")), None);
     // Or its memory might happen to have another content by then.
     let _word = offers.seal();
