@@ -59,9 +59,11 @@ impl<M> Outbox<M> {
 /// that is not made yet waits.
 ///
 /// The root's group is known by its name, and by the types of peer and argument. It goes on if the
-/// root dies, and is found again by the main task that is started on another PE. What another PE
-/// opens is always a group of its own, whatever its name, and ends with that PE. The group ends
-/// when the [`Group`] is dropped; after that its name may be used for another.
+/// root dies, and is found again by the main task that is started on another PE: with the peers as
+/// they are, made with the former argument, which are [renewed](Peer::renew). What another PE opens
+/// is always a group of its own, whatever its name, and ends with that PE. The group ends when the
+/// [`Group`] is dropped; after that its name may be used for another. (If a PE dies while many
+/// groups end, others may keep peers of all but the last eight until the job ends.)
 ///
 /// A peer that dies takes along what only it knew: what must survive it, another knows, too. Here
 /// each prime is told to two peers, and the task that has found it ends when both know it. So any
