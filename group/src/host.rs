@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Portable};
-use ultramarine_topology::{Distance, Pe};
+use ultramarine_topology::Pe;
 
 /// A part of a group in a job.
 pub trait Hosted:
@@ -97,19 +97,30 @@ impl<P: Hosted> Member<P> {
 }
 
 /// What a PE keeps of its groups with parts of one type.
-struct Kept<P: Part> {
+struct Kept<P: Hosted> {
     table: Mutex<Table<Member<P>>>,
     is_watching: AtomicBool,
 }
 
-impl<P: Part> Default for Kept<P> {
+impl<P: Hosted> Default for Kept<P> {
     fn default() -> Self {
         Kept { table: Mutex::default(), is_watching: AtomicBool::new(false) }
     }
 }
 
+/// The job has ended. Each part is ended by itself: if two panic in one drop, the process aborts.
+impl<P: Hosted> Drop for Kept<P> {
+    fn drop(&mut self) {
+        let table = self.table.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (_, _, member) in table.all() {
+            let remains = member.life().close();
+            remains.part.into_iter().for_each(Hosted::end);
+        }
+    }
+}
+
 /// The groups with parts of one type, as a PE knows them.
-pub struct Groups<'a, P: Part> {
+pub struct Groups<'a, P: Hosted> {
     cx: &'a Context,
     kept: Arc<Kept<P>>,
 }
@@ -119,7 +130,9 @@ impl<'a, P: Hosted> Groups<'a, P> {
     pub fn on(cx: &'a Context) -> Self {
         let kept: Arc<Kept<P>> = cx.pe_local();
         if !kept.is_watching.swap(true, Ordering::Relaxed) {
-            drop(cx.independent().spawn(Distance::ZERO, watch_deaths::<P>, ()));
+            // Told and not spawned: if a part panics at a death, the job ends. (And if it is ending
+            // now, there is nothing to hear.)
+            let _ = cx.tell(cx.pe(), watch_deaths::<P>, ());
         }
         Groups { cx, kept }
     }
@@ -127,6 +140,11 @@ impl<'a, P: Hosted> Groups<'a, P> {
     /// This PE's part of a group, if it has heard of it.
     pub fn get(&self, name: Name) -> Option<Member<P>> {
         self.with_table(|table| table.get(name))
+    }
+
+    /// The same, unless that opening was of a group which is closed.
+    pub fn find(&self, id: GroupId) -> Option<Member<P>> {
+        self.with_table(|table| table.find(id))
     }
 
     /// The number of groups that this PE knows and that are not closed.

@@ -30,7 +30,8 @@ pub trait Part: Sized {
     /// opening that this part knows as the last.
     fn receive(&mut self, from: Pe, message: Self::Message, is_current: bool);
 
-    /// A PE has died. Its messages have all come before. A part may be told twice.
+    /// A PE has died. The messages that it sent to this one have all come before; those to all may
+    /// still come, from a PE that passes them on. A part may be told twice.
     fn died(&mut self, dead: Pe);
 
     /// The group was opened again, by the next root or by another program on its PE. What this part
@@ -240,7 +241,7 @@ mod tests {
     /// They may be the user's, whose code must not run under a lock.
     #[test]
     fn messages_of_what_is_over_are_left_to_the_caller() {
-        let opening = Opening { attempt: 1, by: Pe::ROOT, number: 1 };
+        let opening = Opening { attempt: 1, by: Pe::ROOT, number: 1, first: 0 };
         let id = GroupId { name: Name { digest: 7, owner: None }, opening };
         let message = Arc::new(());
         let mut life = Life::<Idle>::default();

@@ -35,6 +35,17 @@ pub struct Opening {
     pub by: Pe,
     /// The number of the opening on that PE.
     pub number: u64,
+    /// The number of the opening on that PE with which the group began. 0: it may go on from what
+    /// another root has opened.
+    pub first: u64,
+}
+
+impl Opening {
+    /// Whether the other opening is of a group of the same name that was closed before this one
+    /// began.
+    pub fn began_after(self, other: Opening) -> bool {
+        self.first > 0 && other < Opening { number: self.first, ..self }
+    }
 }
 
 /// An opening of a group, as messages name it.

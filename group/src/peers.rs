@@ -16,8 +16,10 @@ use ultramarine_runtime::executor::{Context, Portable, discard};
 use ultramarine_topology::Pe;
 
 /// What a [group] is on one PE. It hears of messages and deaths, and says what to send. Its methods
-/// run under a lock: they should be short, and must not wait. If one panics, the job ends with that
-/// error. (A panic of its destructor is survived.)
+/// run under a lock: they should be short, and must not wait, nor [act](Handle::act) on their own
+/// group or [send](Handle::send) to themselves, for which they would wait for ever. If one panics,
+/// the job ends with that error; where a task calls it, by `act` or by `send` to its own PE, that
+/// task does. (A panic of its destructor is survived.)
 pub trait Peer: Send + Sized + 'static {
     /// What peers send each other.
     type Message: Portable;
@@ -26,8 +28,8 @@ pub trait Peer: Send + Sized + 'static {
     /// in which they were sent to this one; those to all come in an order of their own.
     fn receive(&mut self, from: Pe, message: Self::Message, out: &mut Outbox<Self::Message>);
 
-    /// A PE has died. All that it had sent, and was not lost, has come before. It may be told
-    /// twice.
+    /// A PE has died. All that it had sent to this PE, and was not lost, has come before; what it
+    /// had sent to all may still come. It may be told twice.
     fn died(&mut self, _dead: Pe, _out: &mut Outbox<Self::Message>) {}
 
     /// The program has opened the group again: it was started again on another root, or it has
@@ -56,70 +58,57 @@ impl<M> Outbox<M> {
 /// others make theirs by calling `make` with their context and the argument. A message for a peer
 /// that is not made yet waits.
 ///
-/// The group is known by its name, and by the types of peer and argument. What the root opens goes
-/// on if the root dies, and is found again by the main task that is started on another PE. What
-/// another PE opens ends with that PE. The group ends when the [`Group`] is dropped.
+/// The root's group is known by its name, and by the types of peer and argument. It goes on if the
+/// root dies, and is found again by the main task that is started on another PE: with the peers as
+/// they are, made with the former argument, which are [renewed](Peer::renew). What another PE opens
+/// is always a group of its own, whatever its name, and ends with that PE. The group ends when the
+/// [`Group`] is dropped; after that its name may be used for another. (If a PE dies while many
+/// groups end, others may keep peers of all but the last eight until the job ends.)
 ///
-/// A peer that dies takes along what only it knew: what must survive a peer tells another, too.
-/// Here each counts for itself and for its neighbour:
+/// A peer that dies takes along what only it knew: what must survive it, another knows, too. Here
+/// each prime is told to two peers, and the task that has found it ends when both know it. So any
+/// PE may die, but for two of them at once. A supervised task is run again then, and may tell its
+/// prime again, which counts once:
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
-/// use std::collections::{BTreeMap, BTreeSet};
+/// use std::collections::BTreeSet;
 /// use ultramarine::group::{Handle, Outbox, Peer, group};
 /// use ultramarine::prelude::*;
 ///
-/// /// Counts on all PEs.
-/// struct Counter {
+/// /// The primes that have been found, on all PEs.
+/// struct Primes {
 ///     cx: Context,
-///     /// What each PE has counted, as far as this one knows.
-///     counts: BTreeMap<Pe, u64>,
+///     /// Those of which this PE knows.
+///     known: BTreeSet<u64>,
 ///     /// The peers that have not answered.
 ///     missing: BTreeSet<Pe>,
 /// }
 ///
 /// #[derive(Serialize, Deserialize)]
 /// enum Message {
-///     Count(u64),
-///     Counts(BTreeMap<Pe, u64>),
+///     Found(u64),
 ///     Ask,
-///     Answer(BTreeMap<Pe, u64>),
+///     Answer(BTreeSet<u64>),
 /// }
 ///
-/// impl Counter {
-///     fn count(&mut self, n: u64, out: &mut Outbox<Message>) {
-///         let (me, pes) = (self.cx.pe().number(), self.cx.pes());
-///         *self.counts.entry(self.cx.pe()).or_default() += n;
-///         let mut others = (1..pes).map(|n| Pe::new((me + n) % pes));
-///         if let Some(next) = others.find(|pe| !self.cx.is_dead(*pe)) {
-///             out.send(next, Message::Counts(self.counts.clone()));
-///         }
-///     }
-///
+/// impl Primes {
 ///     fn ask(&mut self, out: &mut Outbox<Message>) {
 ///         let all = (0..self.cx.pes()).map(Pe::new);
 ///         self.missing = all.filter(|pe| !self.cx.is_dead(*pe)).collect();
 ///         self.missing.iter().for_each(|pe| out.send(*pe, Message::Ask));
 ///     }
-///
-///     fn learn(&mut self, counts: BTreeMap<Pe, u64>) {
-///         for (pe, count) in counts {
-///             let known = self.counts.entry(pe).or_default();
-///             *known = count.max(*known);
-///         }
-///     }
 /// }
 ///
-/// impl Peer for Counter {
+/// impl Peer for Primes {
 ///     type Message = Message;
 ///
 ///     fn receive(&mut self, from: Pe, message: Message, out: &mut Outbox<Message>) {
 ///         match message {
-///             Message::Count(n) => self.count(n, out),
-///             Message::Counts(counts) => self.learn(counts),
-///             Message::Ask => out.send(from, Message::Answer(self.counts.clone())),
-///             Message::Answer(counts) => {
-///                 self.learn(counts);
+///             Message::Found(prime) => _ = self.known.insert(prime),
+///             Message::Ask => out.send(from, Message::Answer(self.known.clone())),
+///             Message::Answer(known) => {
+///                 self.known.extend(known);
 ///                 self.missing.remove(&from);
 ///             }
 ///         }
@@ -130,26 +119,36 @@ impl<M> Outbox<M> {
 ///     }
 /// }
 ///
+/// /// The next PE that lives.
+/// fn neighbour(cx: &Context) -> Pe {
+///     let (me, pes) = (cx.pe().number(), cx.pes());
+///     let mut others = (1..pes).map(|n| Pe::new((me + n) % pes));
+///     others.find(|pe| !cx.is_dead(*pe)).unwrap_or(cx.pe())
+/// }
+///
 /// /// Counts the primes below 1000 as they are found, and not as tasks return.
-/// async fn primes(cx: &Context) -> Result<u64, TaskError> {
-///     let make = |cx: &Context, (): &()| Counter {
+/// async fn primes(cx: &Context) -> Result<usize, TaskError> {
+///     let make = |cx: &Context, (): &()| Primes {
 ///         cx: cx.clone(),
-///         counts: BTreeMap::new(),
+///         known: BTreeSet::new(),
 ///         missing: BTreeSet::new(),
 ///     };
-///     let counter = group(cx, "primes", make, ())?;
-///     let look = async |cx: Context, (n, counter): (u64, Handle<Counter>)| {
+///     let primes = group(cx, "primes", make, ())?;
+///     let look = async |cx: Context, (n, primes): (u64, Handle<Primes>)| {
 ///         if (2..n).all(|d| n % d != 0) {
-///             counter.send(&cx, cx.pe(), Message::Count(1));
+///             let neighbour = neighbour(&cx);
+///             [cx.pe(), neighbour].map(|pe| primes.send(&cx, pe, Message::Found(n)));
+///             // It has been told when it answers, unless it dies.
+///             let _ = cx.ask(neighbour, async |_: Context, ()| (), ()).await;
 ///         }
 ///     };
-///     let tasks = (2..1000).map(|n| cx.spawn(Distance::ONE, look, (n, counter.handle())));
+///     let cx = cx.supervised();
+///     let tasks = (2..1000).map(|n| cx.spawn(Distance::ONE, look, (n, primes.handle())));
 ///     for task in tasks.collect::<Vec<_>>() {
 ///         task.await?;
 ///     }
-///     counter.act(|counter, out| counter.ask(out));
-///     let sum = |counter: &mut Counter| counter.counts.values().sum();
-///     counter.wait(|counter| counter.missing.is_empty().then(|| sum(counter))).await
+///     primes.act(|primes, out| primes.ask(out));
+///     primes.wait(|primes| primes.missing.is_empty().then(|| primes.known.len())).await
 /// }
 /// ```
 ///
@@ -205,7 +204,8 @@ impl<P: Peer> Group<P> {
     ///
     /// # Errors
     ///
-    /// A PE could not decode the argument; or the job is ending.
+    /// A PE could not decode the argument, or a message could not be sent: it could not be encoded,
+    /// is too large, or is for a PE that the job does not have; or the job is ending.
     pub async fn wait<T>(&self, mut look: impl FnMut(&mut P) -> Option<T>) -> Result<T, TaskError> {
         std::future::poll_fn(|task| {
             let mut poll = |part: &mut PeerPart<P>| {
@@ -254,7 +254,8 @@ impl<P> std::fmt::Debug for Handle<P> {
 
 impl<P: Peer> Handle<P> {
     /// Sends a message to the peer on a PE; if that is this PE, it is handled at once. If the peer
-    /// is not made yet, the message waits. It is lost if the PE dies, or the group has ended.
+    /// is not made yet, the message waits. It is lost if the PE dies, or the group has ended. If it
+    /// cannot be sent, the group fails: see [`Group::wait`].
     pub fn send(&self, cx: &Context, to: Pe, message: P::Message) {
         if to == cx.pe() {
             Groups::<PeerPart<P>>::on(cx).receive(self.id, to, [message]);
@@ -270,7 +271,7 @@ impl<P: Peer> Handle<P> {
         cx: &Context,
         act: impl FnOnce(&mut P, &mut Outbox<P::Message>) -> T,
     ) -> Option<T> {
-        let member = Groups::<PeerPart<P>>::on(cx).get(self.id.name)?;
+        let member = Groups::<PeerPart<P>>::on(cx).find(self.id)?;
         let mut done = None;
         let wanted = member.act(|part| done = Some(act(&mut part.peer, &mut part.out)));
         if let Some((id, effects)) = wanted {
@@ -284,6 +285,8 @@ impl<P: Peer> Handle<P> {
 pub struct PeerPart<P: Peer> {
     peer: P,
     out: Outbox<P::Message>,
+    /// Whether a thread is sending what the peer said before.
+    is_sending: bool,
     waiting: Vec<Waker>,
 }
 
@@ -306,14 +309,28 @@ impl<P: Peer> Part for PeerPart<P> {
     }
 
     fn take_effects(&mut self) -> Self::Effects {
-        (std::mem::take(&mut self.out.0), std::mem::take(&mut self.waiting))
+        let sent = if self.is_sending { Vec::new() } else { self.next_to_send() };
+        (sent, std::mem::take(&mut self.waiting))
+    }
+}
+
+impl<P: Peer> PeerPart<P> {
+    /// What a thread is to send next: one at a time, or messages could overtake each other.
+    fn next_to_send(&mut self) -> Vec<(Option<Pe>, P::Message)> {
+        self.is_sending = !self.out.0.is_empty();
+        std::mem::take(&mut self.out.0)
     }
 }
 
 impl<P: Peer> Hosted for PeerPart<P> {
-    fn carry_out(cx: &Context, _: &Member<Self>, id: GroupId, (sent, waiting): Self::Effects) {
+    fn carry_out(cx: &Context, member: &Member<Self>, id: GroupId, (sent, waiting): Self::Effects) {
         waiting.into_iter().for_each(Waker::wake);
-        sent.into_iter().for_each(|(to, message)| send_to::<P>(cx, to, id, message));
+        let mut next = Some((id, sent)).filter(|(_, sent)| !sent.is_empty());
+        while let Some((id, sent)) = next {
+            sent.into_iter().for_each(|(to, message)| send_to::<P>(cx, to, id, message));
+            let more = member.with(|id, part| (id, part.next_to_send()));
+            next = more.filter(|(_, sent)| !sent.is_empty());
+        }
     }
 
     fn end(self) {
@@ -328,11 +345,15 @@ fn send_to<P: Peer>(cx: &Context, to: Option<Pe>, id: GroupId, message: P::Messa
         Groups::<PeerPart<P>>::on(&cx).receive(id, from, [message]);
     };
     let told = (id, cx.pe(), message);
-    // If it cannot be told, the job ends.
-    let _ = match to {
+    let told = match to {
         Some(pe) => cx.tell(pe, receive, told),
         None => cx.tell_all(receive, told),
     };
+    // No part would know that it waits in vain.
+    if let Err(error) = told {
+        let groups = Groups::<PeerPart<P>>::on(cx);
+        groups.tell_failed(groups.with_table(|table| table.newest(id)), error);
+    }
 }
 
 /// Makes a peer, from an argument of any type.
@@ -371,7 +392,7 @@ where
     fn make(&self, cx: &Context) -> Result<PeerPart<P>, TaskError> {
         let argument = self.argument.as_ref().map_err(Clone::clone)?;
         let peer = (self.make)(&cx.independent(), argument);
-        Ok(PeerPart { peer, out: Outbox(Vec::new()), waiting: Vec::new() })
+        Ok(PeerPart { peer, out: Outbox(Vec::new()), is_sending: false, waiting: Vec::new() })
     }
 }
 

@@ -16,11 +16,13 @@
 //! - the home says of the last groups again that they are closed.
 //!
 //! The home is the root, unless the group has an owner. If the root dies, its groups go on; the
-//! next root, if its program comes to the same digest, joins them by a later opening.
+//! next root, if its program comes to the same digest, joins them by a later opening. What a home
+//! opens after the end of a group of the same name is another group: its messages may come to a PE
+//! before that end does, whose part of the former is over then.
 
 use crate::life::{Life, Part, Wanted};
 use crate::name::{GroupId, Name};
-use crate::table::Table;
+use crate::table::{Joined, Table};
 use serde::{Deserialize, Serialize};
 use ultramarine_topology::Pe;
 
@@ -81,11 +83,10 @@ pub trait Site<P: Part> {
     /// A program on this PE opens a group, in this attempt of the main task. It
     /// [starts](Self::start) the group next, and [leaves](Self::leave) it in the end.
     fn open(&self, digest: u128, is_owned: bool, attempt: u32) -> (GroupId, Self::Cell) {
-        let (id, cell) = self.with_table(|table| {
+        let (id, joined) = self.with_table(|table| {
             table.begin(digest, is_owned, (attempt, self.me()), || self.cell())
         });
-        self.renew(&cell, id);
-        (id, cell)
+        (id, self.enter(id, joined))
     }
 
     /// This PE has made its part of the group that it has opened, and invites all.
@@ -192,9 +193,16 @@ pub trait Site<P: Part> {
         if id.name.owner.is_some_and(|(owner, _)| self.is_dead(owner)) {
             return None;
         }
-        let cell = self.with_table(|table| table.join(id, || self.cell()))?;
-        self.renew(&cell, id);
-        Some(cell)
+        let joined = self.with_table(|table| table.join(id, || self.cell()))?;
+        Some(self.enter(id, joined))
+    }
+
+    /// Something is told in this opening.
+    fn enter(&self, id: GroupId, joined: Joined<Self::Cell>) -> Self::Cell {
+        joined.over.into_iter().for_each(|cell| self.end_life(&cell));
+        let wanted = self.with_life(&joined.cell, |life| life.renew(id));
+        self.carry_out_some(&joined.cell, wanted);
+        joined.cell
     }
 
     /// This PE has made its part.
@@ -209,17 +217,16 @@ pub trait Site<P: Part> {
         self.carry_out_some(cell, wanted);
     }
 
-    /// Something was told in this opening.
-    fn renew(&self, cell: &Self::Cell, id: GroupId) {
-        let wanted = self.with_life(cell, |life| life.renew(id));
-        self.carry_out_some(cell, wanted);
-    }
-
     /// A group is closed, unless it has been opened again.
     fn close(&self, id: GroupId) {
         let cell = self.with_table(|table| table.close(id));
-        let remains = cell.map(|cell| self.with_life(&cell, Life::close));
-        remains.and_then(|remains| remains.part).into_iter().for_each(|part| self.end(part));
+        cell.into_iter().for_each(|cell| self.end_life(&cell));
+    }
+
+    /// A group is over.
+    fn end_life(&self, cell: &Self::Cell) {
+        let remains = self.with_life(cell, Life::close);
+        remains.part.into_iter().for_each(|part| self.end(part));
     }
 
     /// If this PE has not been invited to a group: asks those from which something has come.

@@ -12,6 +12,14 @@ use ultramarine_topology::Pe;
 /// early, a few bytes each.
 const CLOSED_MAX: usize = 4096;
 
+/// A place in the table. `C` holds a part.
+pub struct Joined<C> {
+    /// The part of the group.
+    pub cell: C,
+    /// The part of another group of the same name that this PE did not know to be closed.
+    pub over: Option<C>,
+}
+
 /// The groups that a PE knows. `C` holds its part of one.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Table<C> {
@@ -30,13 +38,6 @@ struct Known<C> {
     cell: C,
 }
 
-impl<C: Clone> Known<C> {
-    fn join(&mut self, opening: Opening) -> C {
-        self.opening = opening.max(self.opening);
-        self.cell.clone()
-    }
-}
-
 impl<C> Default for Table<C> {
     fn default() -> Self {
         Table { known: BTreeMap::new(), closed: VecDeque::new(), openings: 0 }
@@ -51,14 +52,27 @@ impl<C: Clone> Table<C> {
         is_owned: bool,
         (attempt, by): (u32, Pe),
         make: impl FnOnce() -> C,
-    ) -> (GroupId, C) {
+    ) -> (GroupId, Joined<C>) {
         self.openings += 1;
         let number = self.openings;
         let name = Name { digest, owner: is_owned.then_some((by, number)) };
-        let id = GroupId { name, opening: Opening { attempt, by, number } };
-        let known = self.entry(id, make);
-        known.users += 1;
-        (id, known.join(id.opening))
+        let mut opening = Opening { attempt, by, number, first: 0 };
+        opening.first = self.first(name, opening);
+        let id = GroupId { name, opening };
+        let joined = self.enter(id, make);
+        self.known.get_mut(&name).into_iter().for_each(|known| known.users += 1);
+        (id, joined)
+    }
+
+    /// With which opening on its PE a group began that is opened now.
+    fn first(&self, name: Name, Opening { attempt, by, number, .. }: Opening) -> u64 {
+        let was_closed_here = |closed: &GroupId| closed.name == name && closed.opening.by == by;
+        match self.known.get(&name) {
+            Some(known) if known.users > 0 => known.opening.first,
+            Some(known) if (known.opening.attempt, known.opening.by) != (attempt, by) => 0,
+            None if !self.closed.iter().any(was_closed_here) => 0,
+            _ => number,
+        }
     }
 
     /// A program on this PE needs its group no more. Returns the group if no other program does.
@@ -70,13 +84,18 @@ impl<C: Clone> Table<C> {
 
     /// The group that this PE is invited to, or for which something has arrived. `None`: it is
     /// closed.
-    pub fn join(&mut self, id: GroupId, make: impl FnOnce() -> C) -> Option<C> {
-        (!self.is_closed(id)).then(|| self.entry(id, make).join(id.opening))
+    pub fn join(&mut self, id: GroupId, make: impl FnOnce() -> C) -> Option<Joined<C>> {
+        (!self.is_closed(id)).then(|| self.enter(id, make))
     }
 
     /// The group of this name, if this PE has a part of it.
     pub fn get(&self, name: Name) -> Option<C> {
         self.known.get(&name).map(|known| known.cell.clone())
+    }
+
+    /// The same, unless that opening was of another group of the name, which is closed.
+    pub fn find(&self, id: GroupId) -> Option<C> {
+        self.get(id.name).filter(|_| !self.is_closed(id))
     }
 
     /// The group as of its last opening that this PE knows.
@@ -114,12 +133,21 @@ impl<C: Clone> Table<C> {
 
     fn is_closed(&self, id: GroupId) -> bool {
         let is_later = |closed: &GroupId| closed.name == id.name && closed.opening >= id.opening;
-        !self.known.contains_key(&id.name) && self.closed.iter().any(is_later)
+        match self.known.get(&id.name) {
+            Some(known) => known.opening.began_after(id.opening),
+            None => self.closed.iter().any(is_later),
+        }
     }
 
-    fn entry(&mut self, id: GroupId, make: impl FnOnce() -> C) -> &mut Known<C> {
-        let made = || Known { opening: id.opening, users: 0, cell: make() };
-        self.known.entry(id.name).or_insert_with(made)
+    fn enter(&mut self, id: GroupId, make: impl FnOnce() -> C) -> Joined<C> {
+        let GroupId { name, opening } = id;
+        let is_over = |known: &Known<C>| known.users == 0 && opening.began_after(known.opening);
+        let is_over = self.known.get(&name).is_some_and(is_over);
+        let over = if is_over { self.known.remove(&name) } else { None };
+        let made = || Known { opening, users: 0, cell: make() };
+        let known = self.known.entry(name).or_insert_with(made);
+        known.opening = opening.max(known.opening);
+        Joined { cell: known.cell.clone(), over: over.map(|known| known.cell) }
     }
 }
 
@@ -128,18 +156,32 @@ mod tests {
     use super::*;
 
     fn id(digest: u128, attempt: u32, number: u64) -> GroupId {
-        let opening = Opening { attempt, by: Pe::ROOT, number };
+        since(digest, attempt, (0, number))
+    }
+
+    fn since(digest: u128, attempt: u32, (first, number): (u64, u64)) -> GroupId {
+        let opening = Opening { attempt, by: Pe::ROOT, number, first };
         GroupId { name: Name { digest, owner: None }, opening }
+    }
+
+    /// What is there after joining, and what is over.
+    fn join(table: &mut Table<char>, id: GroupId, made: char) -> Option<(char, Option<char>)> {
+        table.join(id, || made).map(|joined| (joined.cell, joined.over))
+    }
+
+    fn begin(table: &mut Table<char>, is_owned: bool, attempt: u32, made: char) -> (GroupId, char) {
+        let (id, joined) = table.begin(1, is_owned, (attempt, Pe::ROOT), || made);
+        (id, joined.cell)
     }
 
     #[test]
     fn what_is_early_waits_and_what_is_late_is_dropped() {
         let mut table = Table::default();
-        assert_eq!(table.join(id(1, 1, 1), || 'a'), Some('a'), "early");
-        assert_eq!(table.join(id(1, 1, 1), || 'b'), Some('a'));
+        assert_eq!(join(&mut table, id(1, 1, 1), 'a'), Some(('a', None)), "early");
+        assert_eq!(join(&mut table, id(1, 1, 1), 'b'), Some(('a', None)));
         assert_eq!(table.close(id(1, 1, 1)), Some('a'));
-        assert_eq!(table.join(id(1, 1, 1), || 'c'), None, "late");
-        assert_eq!(table.join(id(2, 1, 1), || 'd'), Some('d'), "another group");
+        assert_eq!(join(&mut table, id(1, 1, 1), 'c'), None, "late");
+        assert_eq!(join(&mut table, id(2, 1, 1), 'd'), Some(('d', None)), "another group");
     }
 
     #[test]
@@ -147,18 +189,22 @@ mod tests {
         let mut table = Table::default();
         table.join(id(1, 1, 1), || 'a');
         assert_eq!(table.close(id(1, 1, 1)), Some('a'));
-        assert_eq!(table.join(id(1, 1, 2), || 'b'), Some('b'), "it is of the next opening");
-        assert_eq!(table.join(id(1, 1, 2), || 'c'), Some('b'));
+        assert_eq!(
+            join(&mut table, id(1, 1, 2), 'b'),
+            Some(('b', None)),
+            "it is of the next opening"
+        );
+        assert_eq!(join(&mut table, id(1, 1, 2), 'c'), Some(('b', None)));
         assert_eq!(table.close(id(1, 1, 1)), None);
         assert_eq!(table.close(id(1, 1, 2)), Some('b'));
-        assert_eq!(table.join(id(1, 1, 2), || 'd'), None, "the invitation is late");
+        assert_eq!(join(&mut table, id(1, 1, 2), 'd'), None, "the invitation is late");
     }
 
     #[test]
     fn another_root_joins_what_goes_on() {
         let mut table = Table::default();
         table.join(id(1, 1, 7), || 'a');
-        let (opened, cell) = table.begin(1, false, (2, Pe::ROOT), || 'b');
+        let (opened, cell) = begin(&mut table, false, 2, 'b');
         assert_eq!((opened, cell), (id(1, 2, 1), 'a'));
         assert_eq!(table.close(id(1, 1, 7)), None, "the former root's end comes late");
         assert_eq!(table.leave(opened.name), Some(opened));
@@ -167,10 +213,10 @@ mod tests {
     #[test]
     fn two_programs_share_a_group_of_the_same_digest_unless_it_is_owned() {
         let mut table = Table::default();
-        let (first, _) = table.begin(1, false, (1, Pe::ROOT), || 'a');
-        let (second, cell) = table.begin(1, false, (1, Pe::ROOT), || 'b');
+        let (first, _) = begin(&mut table, false, 1, 'a');
+        let (second, cell) = begin(&mut table, false, 1, 'b');
         assert_eq!((cell, second > first), ('a', true));
-        assert_eq!(table.begin(1, true, (1, Pe::ROOT), || 'c').1, 'c');
+        assert_eq!(begin(&mut table, true, 1, 'c').1, 'c');
         assert_eq!(table.leave(first.name), None, "the other needs it");
         assert_eq!(table.leave(first.name), Some(second));
     }
@@ -180,9 +226,31 @@ mod tests {
     fn what_arrives_for_a_later_opening_keeps_the_group() {
         let mut table = Table::default();
         table.join(id(1, 1, 1), || 'a');
-        assert_eq!(table.join(id(1, 1, 2), || 'b'), Some('a'));
+        assert_eq!(join(&mut table, id(1, 1, 2), 'b'), Some(('a', None)));
         assert_eq!(table.close(id(1, 1, 1)), None);
         assert_eq!(table.newest(id(1, 1, 1)), id(1, 1, 2), "an invitation to the former is late");
-        assert_eq!(table.join(id(1, 1, 2), || 'c'), Some('a'), "it is invited");
+        assert_eq!(join(&mut table, id(1, 1, 2), 'c'), Some(('a', None)), "it is invited");
+    }
+
+    /// What its PE opens after the end of the former group is another group, which has nothing of
+    /// that one, in whatever order the others hear of them.
+    #[test]
+    fn a_name_that_is_used_again_is_another_group() {
+        let mut home = Table::default();
+        let (former, _) = begin(&mut home, false, 1, 'a');
+        home.leave(former.name);
+        home.close(former);
+        let (next, cell) = begin(&mut home, false, 1, 'b');
+        assert_eq!((next, cell), (since(1, 1, (2, 2)), 'b'));
+        assert_eq!(begin(&mut home, false, 1, 'c'), (since(1, 1, (2, 3)), 'b'), "it goes on");
+
+        let mut table = Table::default();
+        assert_eq!(join(&mut table, former, 'a'), Some(('a', None)));
+        assert_eq!(join(&mut table, next, 'b'), Some(('b', Some('a'))), "the end comes later");
+        assert_eq!(join(&mut table, former, 'c'), None, "late");
+        assert_eq!((table.find(former), table.find(next)), (None, Some('b')));
+        assert_eq!(table.close(former), None);
+        assert_eq!(join(&mut table, since(1, 1, (2, 3)), 'c'), Some(('b', None)), "it goes on");
+        assert_eq!(join(&mut table, id(1, 2, 1), 'c'), Some(('b', None)), "with another root");
     }
 }

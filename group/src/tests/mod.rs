@@ -26,6 +26,8 @@ struct Roll {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Invitation {
     pes: u32,
+    /// Tells the group from others of the same name.
+    number: u32,
     tells_all: bool,
     /// A PE that cannot make its part.
     unable: Option<Pe>,
@@ -33,9 +35,14 @@ struct Invitation {
 
 impl Roll {
     fn say(&mut self) {
-        let (number, pes, opener) = (self.me.number(), self.invitation.pes, self.opener);
+        let (number, pes, opener) = (self.number_of(self.me), self.invitation.pes, self.opener);
         let hear = |pe: &Pe| self.invitation.tells_all || *pe == opener;
         self.sending.extend((0..pes).map(Pe::new).filter(hear).map(|pe| (pe, number)));
+    }
+
+    /// What this PE says in this group.
+    fn number_of(&self, pe: Pe) -> u32 {
+        100 * self.invitation.number + pe.number()
     }
 
     fn is_complete(&self) -> bool {
@@ -55,7 +62,7 @@ impl Part for Roll {
     }
 
     fn receive(&mut self, from: Pe, number: u32, _: bool) {
-        assert_eq!(from.number(), number);
+        assert_eq!(self.number_of(from), number);
         self.said.insert(from, number);
     }
 
@@ -112,7 +119,7 @@ impl Program {
             groups.start(&cell, id, invitation, part).expect("it can be sent");
             (id, cell)
         });
-        (self.open, self.has_opened) = (Some(opened), true);
+        (self.open, self.has_opened, self.ended) = (Some(opened), true, None);
     }
 
     fn leave(&mut self) {
@@ -192,5 +199,5 @@ fn kept(world: &World<Program>) -> Vec<(Pe, usize)> {
 }
 
 fn inviting(pes: u32, tells_all: bool) -> Invitation {
-    Invitation { pes, tells_all, unable: None }
+    Invitation { pes, number: 0, tells_all, unable: None }
 }

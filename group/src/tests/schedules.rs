@@ -27,6 +27,28 @@ proptest! {
         prop_assert_eq!(kept(&world), []);
     }
 
+    /// What is opened after the end of a group of the same name has nothing of that one.
+    #[test]
+    fn a_name_may_be_used_again(
+        pes in 1..9_u32,
+        tells_all: bool,
+        choices in choices(),
+        deaths in prop::collection::vec((1..9_u32, 0..60_usize, 0..5_usize), 0..5),
+    ) {
+        let mut world = world(pes);
+        open(&mut world, Pe::ROOT, false, 1, inviting(pes, tells_all));
+        let mut opened = 1;
+        world.run_with(&choices, &deaths, |world| {
+            if opened < 3 && ended(world, Pe::ROOT).is_some() {
+                let next = Invitation { number: opened, ..inviting(pes, tells_all) };
+                open(world, Pe::ROOT, false, 1, next);
+                opened += 1;
+            }
+        });
+        prop_assert_eq!((opened, ended(&world, Pe::ROOT)), (3, Some(Ok(()))));
+        prop_assert_eq!(kept(&world), []);
+    }
+
     /// The next root opens it again, and the end of the former group does not disturb it.
     #[test]
     fn the_next_root_joins_it(
