@@ -136,6 +136,7 @@ async fn by_message(cx: &Context, bytes: usize, values: Vec<f64>, way: Way) -> R
 }
 
 /// Sends the values on, as long as there are turns left, and then says so.
+#[expect(clippy::needless_pass_by_value, reason = "the function of a message is called like that")]
 fn pass_on(cx: Context, (key, left, values): (Key, u32, Vec<f64>)) -> Ready<()> {
     let other = Pe::new(1 - cx.pe().number());
     let _ = match left {
@@ -145,6 +146,7 @@ fn pass_on(cx: Context, (key, left, values): (Key, u32, Vec<f64>)) -> Ready<()> 
     ready(())
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the function of a message is called like that")]
 fn pass_on_with(
     cx: Context,
     (key, left): (Key, u32),
