@@ -83,9 +83,10 @@ impl Beside {
     /// [`WireError::Encode`]: the value has changed.
     pub(crate) fn append_to(&mut self, bytes: &mut impl ByteSink) -> Result<(), WireError> {
         self.gather()?;
-        if !self.all.is_empty() {
-            bytes.append(&self.all);
-            bytes.append(&(self.all.len() as u64).to_le_bytes());
+        let all = std::mem::take(&mut self.all);
+        if !all.is_empty() {
+            bytes.append(&all);
+            bytes.append(&(all.len() as u64).to_le_bytes());
         }
         Ok(())
     }

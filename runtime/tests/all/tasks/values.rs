@@ -109,6 +109,23 @@ fn a_handle_may_be_passed_on() {
 }
 
 #[test]
+fn arrays_travel_beside_handles() {
+    among(2, 1, async |cx: Context| {
+        let table = cx.share(vec![0.5; 10]);
+        let sums = async |_, (table, one, two): (Shared<Vec<f64>>, Vec<u64>, Vec<u64>)| {
+            (table.len(), one.iter().sum::<u64>(), two.iter().sum::<u64>())
+        };
+        for (one, two) in
+            [(3, 3), (4000, 0), (0, 5000), (4000, 5000), (100_000, 0), (100_000, 4000)]
+        {
+            let argument = (table.clone(), vec![1; one], vec![1; two]);
+            let found = cx.spawn_at(Pe::new(1), sums, argument).await;
+            assert_eq!(found, Ok((10, one as u64, two as u64)));
+        }
+    });
+}
+
+#[test]
 fn a_handle_travels_only_with_a_task() {
     among(2, 1, async |cx: Context| {
         let table = cx.share(7_u64);
