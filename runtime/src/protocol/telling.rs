@@ -6,7 +6,8 @@
 //!
 //! Dead PEs are left out: those of whose death the sender has heard, and those of which any PE
 //! before it on the way had. So a message that is sent again after a death goes round the dead PE,
-//! though others have not heard of that death yet. If a PE dies before it has passed the message
+//! though others have not heard of that death yet. (The message has room for some 700 of them, and
+//! for none if it is long itself; any job's messages may be that long.) If a PE dies before it has passed the message
 //! on, the PEs below it do not get it. What all PEs must know in any case belongs into the results
 //! of tasks.
 //!
@@ -19,6 +20,13 @@ use super::phase::Phase;
 use std::borrow::Cow;
 use std::ops::Range;
 use ultramarine_topology::Pe;
+
+/// A message that lists dead PEs is at most about this long, in bytes: no job limits its messages to
+/// less.
+const LISTING_BYTES_MAX: usize = 3500;
+
+/// The most bytes of the number of a PE.
+const PE_BYTES_MAX: usize = 5;
 
 impl Node {
     /// Sends `body` to these PEs, and runs it here too if this PE is one of them. Does nothing
@@ -49,7 +57,8 @@ impl Node {
 /// Sends it to the first of these PEs that lives, which passes it on to the others.
 fn tell_through_one(living: &Living, pes: Range<u32>, body: Bytes, host: &mut impl Host) {
     if let Some(first) = living.first_in(pes.clone()) {
-        let dead = living.dead_in(pes.clone()).collect();
+        let room = LISTING_BYTES_MAX.saturating_sub(body.few.len()) / PE_BYTES_MAX;
+        let dead = living.dead_in(pes.clone()).take(room).collect();
         host.send(first, Message::Tell { pes, dead, body });
     }
 }

@@ -123,3 +123,18 @@ fn the_messages_of_a_sender_grow_with_the_logarithm() {
         assert!(branches.len() <= most && bytes <= most * 16, "{pes} PEs: {branches:?}, {bytes} B");
     }
 }
+
+#[test]
+fn a_list_of_the_dead_makes_no_message_too_long() {
+    const PES: u32 = 80_000;
+    for bytes in [4, 1000, 3400, 4000] {
+        let mut world = World::new(machine(&[16; PES as usize / 16]), &settings(), 1);
+        let dead: Vec<_> = (0..2000).map(|n| 66_000 + 5 * n).collect();
+        world.mark_all_dead(0, &dead);
+        world.tell(0, 0..PES, Bytes::from(vec![7; bytes]));
+        for letter in &world.flying {
+            let encoded = wire::encode(&letter.message).expect("it is encoded");
+            assert!(encoded.len() < 4096 - 80, "{bytes}: {}", encoded.len());
+        }
+    }
+}
