@@ -7,9 +7,9 @@
 //! Dead PEs are left out: those of whose death the sender has heard, and those of which any PE
 //! before it on the way had. So a message that is sent again after a death goes round the dead PE,
 //! though others have not heard of that death yet. (The message has room for some 700 of them, and
-//! for none if it is long itself; any job's messages may be that long.) If a PE dies before it has passed the message
-//! on, the PEs below it do not get it. What all PEs must know in any case belongs into the results
-//! of tasks.
+//! for none if it is long itself; any job's messages may be that long.) If a PE dies before it has
+//! passed the message on, the PEs below it do not get it. What all PEs must know in any case
+//! belongs into the results of tasks.
 //!
 //! [`Topology::branches`]: ultramarine_topology::Topology::branches
 

@@ -128,7 +128,7 @@ fn the_messages_of_a_sender_grow_with_the_logarithm() {
 fn a_list_of_the_dead_makes_no_message_too_long() {
     const PES: u32 = 80_000;
     for bytes in [4, 1000, 3400, 4000] {
-        let mut world = World::new(machine(&[16; PES as usize / 16]), &settings(), 1);
+        let mut world = World::new(machine(&vec![16; PES as usize / 16]), &settings(), 1);
         let dead: Vec<_> = (0..2000).map(|n| 66_000 + 5 * n).collect();
         world.mark_all_dead(0, &dead);
         world.tell(0, 0..PES, Bytes::from(vec![7; bytes]));
