@@ -21,8 +21,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use ultramarine_topology::Pe;
 
-/// A message that lists dead PEs is at most about this long, in bytes: no job limits its messages to
-/// less.
+/// A message that lists dead PEs is at most about this long, in bytes: no job limits its messages
+/// to less.
 const LISTING_BYTES_MAX: usize = 3500;
 
 /// The most bytes of the number of a PE.
