@@ -5,7 +5,7 @@ use super::block::Block;
 use super::error::DagError;
 use super::handles::NodeId;
 use super::neighbours::neighbours;
-use super::pool::{Readers, Shape, Weighed};
+use super::pool::{Edge, Forwards, Readers, Shape, Weighed};
 use super::value::{Value, error_of, failed};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -103,13 +103,14 @@ impl Graph {
         Graph { options, wanted, owners, supplied, placed, topology, make }
     }
 
-    /// A result with the memory that it takes, which matters if that is limited, and the time that
-    /// it took here.
+    /// Whether the memory of results matters.
+    pub(super) fn is_limited(&self) -> bool {
+        self.options.memory < u64::MAX
+    }
+
+    /// A result with the memory that it takes, if that matters, and the time that it took here.
     pub(super) fn weighed(&self, result: Value, cost_ns: u64) -> Weighed<Value> {
-        let weighed = match self.options.memory {
-            u64::MAX => Weighed::light(result),
-            _ => weighed(result),
-        };
+        let weighed = if self.is_limited() { weighed(result) } else { Weighed::light(result) };
         Weighed { cost_ns: cost_ns as f32, ..weighed }
     }
 
@@ -175,6 +176,23 @@ impl Shape for Graph {
         let held = self.wanted.iter().map(|node| &node.index).chain(block.kept());
         held.for_each(|index| readers.hold(*index));
         readers
+    }
+
+    /// The edges of a whole graph are known to all PEs. But if a journal has results, a part that
+    /// was made before the program had them does not know which edges are still needed.
+    fn forwards(&self, me: Pe, block: &Block) -> Option<Forwards> {
+        let is_known = self.options.extent == Extent::Whole && self.supplied.nodes.is_empty();
+        if !is_known || self.topology.pes() == 1 {
+            return None;
+        }
+        let is_needed = block.needed(&self.wanted, &BTreeSet::new());
+        let needed = (0..block.len()).filter(|index| is_needed[*index as usize]);
+        let owner = |index| self.owners.owner(NodeId { block: 0, index });
+        let edges = needed.flat_map(|index| {
+            let (reader, inputs) = (owner(index), block.inputs(index).map(|input| input.index));
+            inputs.map(move |input| Edge { input, owner: owner(input), reader })
+        });
+        Some(Forwards::of(me, edges))
     }
 
     fn drops_used(&self) -> bool {

@@ -4,7 +4,7 @@ use super::error::DagError;
 use super::graph::{Graph, weighed};
 use super::handles::NodeId;
 use super::part::{RunPart, compute, warn_of};
-use super::pool::{Discarded, PoolMessage, Shortage};
+use super::pool::{Discarded, PoolMessage, Shortage, Weighed};
 use super::progress::report_later;
 use super::value::{Value, failed};
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,7 @@ enum Small {
     Request(NodeId),
     Push(NodeId, u8),
     Load(u32),
+    Ask,
 }
 
 /// What a part has to send and to do.
@@ -30,6 +31,8 @@ enum Small {
 pub(super) struct Outbox {
     /// The number of the graph here.
     number: u64,
+    /// Whether a result is sent as one whose memory counts.
+    is_limited: bool,
     small: BTreeMap<Pe, Vec<Small>>,
     results: Vec<(Pe, NodeId, Value)>,
     /// Nodes to compute.
@@ -49,8 +52,8 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    pub(super) fn of(number: u64) -> Self {
-        Outbox { number, ..Outbox::default() }
+    pub(super) fn of(number: u64, graph: &Graph) -> Self {
+        Outbox { number, is_limited: graph.is_limited(), ..Outbox::default() }
     }
 
     pub(super) fn send(&mut self, to: Pe, message: PoolMessage<Value>) {
@@ -59,12 +62,13 @@ impl Outbox {
             PoolMessage::Request(node) => Small::Request(node),
             PoolMessage::Push(node, pushes_left) => Small::Push(node, pushes_left),
             PoolMessage::Load(load) => Small::Load(load),
+            PoolMessage::Ask => Small::Ask,
         };
         self.small.entry(to).or_default().push(small);
     }
 
     /// What is to be done after this.
-    fn append(&mut self, mut next: Outbox) {
+    fn append(&mut self, mut next: Box<Outbox>) {
         for (to, mut small) in next.small {
             self.small.entry(to).or_default().append(&mut small);
         }
@@ -79,7 +83,7 @@ impl Outbox {
     }
 
     /// Does all of it.
-    pub(super) fn carry_out(self, cx: &Context, id: GroupId, run: &Member<RunPart>) {
+    pub(super) fn carry_out(self: Box<Self>, cx: &Context, id: GroupId, run: &Member<RunPart>) {
         let number = self.number;
         let ready = self.carry_out_but_compute(cx, id, run);
         spawn_all(cx, (id.name, number), ready);
@@ -87,7 +91,7 @@ impl Outbox {
 
     /// Does all of it but for the nodes that are to be computed: these are returned.
     fn carry_out_but_compute(
-        mut self,
+        mut self: Box<Self>,
         cx: &Context,
         id: GroupId,
         run: &Member<RunPart>,
@@ -111,6 +115,7 @@ impl Outbox {
                     Small::Request(node) => PoolMessage::Request(node),
                     Small::Push(node, pushes_left) => PoolMessage::Push(node, pushes_left),
                     Small::Load(load) => PoolMessage::Load(load),
+                    Small::Ask => PoolMessage::Ask,
                 };
                 Groups::<RunPart>::on(&cx).receive(id, from, small.into_iter().map(message));
             };
@@ -118,7 +123,8 @@ impl Outbox {
             let _ = cx.tell(to, told, (id, cx.pe(), small));
         }
         for (to, node, result) in self.results {
-            send_result(cx, to, (id, node), run, result);
+            let sent = Sent { id, from: cx.pe(), node, is_limited: self.is_limited };
+            send_result(cx, to, sent, run, result);
         }
         self.ready
     }
@@ -130,7 +136,7 @@ fn build(
     id: GroupId,
     run: &Member<RunPart>,
     number: u32,
-) -> Option<(GroupId, Outbox)> {
+) -> Option<(GroupId, Box<Outbox>)> {
     let graph = run.with(|_, part| part.graph().clone())?;
     match (graph.make)(number) {
         Ok(built) => run.act(|part| part.pool.built(number, Arc::new(built.block))),
@@ -186,18 +192,22 @@ fn compute_nodes(
     }
 }
 
+/// What goes with a result to the pool of another PE.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Sent {
+    id: GroupId,
+    from: Pe,
+    node: NodeId,
+    is_limited: bool,
+}
+
 /// Sends a result to the pool of another PE.
-fn send_result(
-    cx: &Context,
-    to: Pe,
-    (id, node): (GroupId, NodeId),
-    run: &Member<RunPart>,
-    result: Value,
-) {
-    if let Err(error) = result.send(cx, to, (id, node)) {
-        let error = failed(DagError::unsendable(node, name_of(Some(run), node), error));
+fn send_result(cx: &Context, to: Pe, sent: Sent, run: &Member<RunPart>, result: Value) {
+    if let Err(error) = result.send(cx, to, sent) {
+        let name = name_of(Some(run), sent.node);
+        let error = failed(DagError::unsendable(sent.node, name, error));
         // If it cannot be sent, either, the job ends.
-        let _ = error.send(cx, to, (id, node));
+        let _ = error.send(cx, to, sent);
     }
 }
 
@@ -211,23 +221,18 @@ pub(super) fn send_value<T: Portable + Sync>(
     result: Arc<T>,
     cx: &Context,
     to: Pe,
-    (id, node): (GroupId, NodeId),
+    sent: Sent,
 ) -> Result<(), TaskError> {
-    let receive = async |cx: Context,
-                         (id, from, node): (GroupId, Pe, NodeId),
-                         result: Result<Arc<T>, TaskError>| {
-        let groups = Groups::<RunPart>::on(&cx);
-        let run = groups.get(id.name);
-        let undecodable =
-            |error| failed(DagError::unsendable(node, name_of(run.as_ref(), node), error));
-        let result = result.map_or_else(undecodable, Value::shared);
-        let graph = run.as_ref().and_then(|run| run.with(|_, part| part.graph().clone()));
-        // Not under the lock: the result is the user's.
-        let result = match graph {
-            Some(graph) => graph.weighed(result, 0),
-            None => weighed(result),
+    let receive = async |cx: Context, sent: Sent, result: Result<Arc<T>, TaskError>| {
+        let (groups, node) = (Groups::<RunPart>::on(&cx), sent.node);
+        let undecodable = |error| {
+            let run = groups.get(sent.id.name);
+            failed(DagError::unsendable(node, name_of(run.as_ref(), node), error))
         };
-        groups.receive(id, from, [PoolMessage::Result(node, result)]);
+        let result = result.map_or_else(undecodable, Value::shared);
+        // Not under the lock: the result is the user's.
+        let result = if sent.is_limited { weighed(result) } else { Weighed::light(result) };
+        groups.receive(sent.id, sent.from, [PoolMessage::Result(node, result)]);
     };
-    cx.tell_with(to, receive, (id, cx.pe(), node), result)
+    cx.tell_with(to, receive, sent, result)
 }

@@ -87,7 +87,8 @@ impl RunPart {
 impl Part for RunPart {
     type Invitation = RunInvitation;
     type Message = Told;
-    type Effects = Outbox;
+    /// In a box, since it is handed on several times for each node.
+    type Effects = Box<Outbox>;
     type Error = DagError;
 
     fn begin(&mut self) {
@@ -120,8 +121,8 @@ impl Part for RunPart {
         failed.into_iter().for_each(|node| self.pool.want(node));
     }
 
-    fn take_effects(&mut self) -> Outbox {
-        let mut outbox = Outbox::of(self.number);
+    fn take_effects(&mut self) -> Box<Outbox> {
+        let mut outbox = Box::new(Outbox::of(self.number, self.graph()));
         for effect in self.pool.take_effects() {
             match effect {
                 PoolEffect::Compute(node) => outbox.ready.push(node),
@@ -145,7 +146,7 @@ impl Part for RunPart {
 }
 
 impl Hosted for RunPart {
-    fn carry_out(cx: &Context, run: &Member<Self>, id: GroupId, outbox: Outbox) {
+    fn carry_out(cx: &Context, run: &Member<Self>, id: GroupId, outbox: Box<Outbox>) {
         outbox.carry_out(cx, id, run);
     }
 
@@ -168,7 +169,7 @@ pub(super) fn compute(
     number: u64,
     node: NodeId,
     began: &mut Instant,
-) -> Option<(GroupId, Outbox)> {
+) -> Option<(GroupId, Box<Outbox>)> {
     let found = run.with(|id, part| {
         let find = |block: &Arc<Block>| {
             let inputs = block.inputs(node.index).map(|input| part.pool.result(input));

@@ -21,9 +21,10 @@ use ultramarine_runtime::executor::{Context, Portable};
 /// A graph that is to be computed on all PEs.
 ///
 /// Each PE calls `build`, which must be pure. The results of nodes stay where they were computed,
-/// and go from there to the PEs that need them. If PEs die, their part is computed by others: the
-/// result comes as long as this PE lives. If the root dies, which has begun the run, the others go
-/// on; if the main task is started again, and comes to the same graph, it joins them.
+/// and go unasked to the PEs that need them, since all know the graph. If PEs die, their part is
+/// computed by others: the result comes as long as this PE lives. If the root dies, which has begun
+/// the run, the others go on; if the main task is started again, and comes to the same graph, it
+/// joins them.
 ///
 /// ```
 /// use ultramarine::prelude::*;

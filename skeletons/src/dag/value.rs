@@ -1,12 +1,10 @@
 //! Results, of any type that can be sent.
 
 use super::error::DagError;
-use super::handles::NodeId;
-use super::messages::send_value;
+use super::messages::{Sent, send_value};
 use serde::{Deserialize, Serialize};
 use std::any::{Any, type_name};
 use std::sync::Arc;
-use ultramarine_group::GroupId;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Portable, caught, discard, memory_estimate};
 use ultramarine_runtime::wire;
@@ -42,12 +40,7 @@ impl Value {
     }
 
     /// Sends it as that of a node to the pool of another PE, in a run.
-    pub(super) fn send(
-        mut self,
-        cx: &Context,
-        to: Pe,
-        of: (GroupId, NodeId),
-    ) -> Result<(), TaskError> {
+    pub(super) fn send(mut self, cx: &Context, to: Pe, of: Sent) -> Result<(), TaskError> {
         self.0.take().map_or(Ok(()), |result| result.send(cx, to, of))
     }
 
@@ -83,7 +76,7 @@ pub(super) trait AnyResult: Any + Send + Sync {
 
     fn memory(self: Arc<Self>) -> u64;
 
-    fn send(self: Arc<Self>, cx: &Context, to: Pe, of: (GroupId, NodeId)) -> Result<(), TaskError>;
+    fn send(self: Arc<Self>, cx: &Context, to: Pe, of: Sent) -> Result<(), TaskError>;
 
     fn encoded(&self) -> Result<Vec<u8>, String>;
 }
@@ -97,7 +90,7 @@ impl<T: Portable + Sync> AnyResult for T {
         caught(type_name::<T>(), || memory_estimate(&self) as u64).unwrap_or(0)
     }
 
-    fn send(self: Arc<Self>, cx: &Context, to: Pe, of: (GroupId, NodeId)) -> Result<(), TaskError> {
+    fn send(self: Arc<Self>, cx: &Context, to: Pe, of: Sent) -> Result<(), TaskError> {
         send_value(self, cx, to, of)
     }
 

@@ -138,7 +138,6 @@ where
     ///
     /// ```
     /// use std::ops::Range;
-    /// use ultramarine::Key;
     /// use ultramarine::prelude::*;
     ///
     /// /// Counts the primes of a range. Each process computes its table once.

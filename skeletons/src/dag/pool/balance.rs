@@ -10,7 +10,7 @@ use super::Pool;
 use super::state::{NodePhase, NodeState};
 use super::{PoolEffect, PoolMessage, Shape};
 use crate::dag::handles::NodeId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use ultramarine_topology::Pe;
 
 /// A neighbour gets a node if this number more wait here than there.
@@ -79,7 +79,8 @@ impl<S: Shape> Pool<S> {
     /// Tells neighbours of the load, and pushes nodes to those that have less.
     pub(super) fn balance(&mut self) {
         // Some of those that were noted may have gone another way meanwhile.
-        let mut load = (self.queue.len() + self.ready.len()) as u32;
+        let all = self.queue.len() + self.unasked.sources.len() + self.ready.len();
+        let mut load = all as u32;
         if let Some(load) = self.balance.news(load) {
             for pe in self.balance.neighbours.clone() {
                 self.out.push_back(PoolEffect::Send(pe, PoolMessage::Load(load)));
@@ -95,14 +96,16 @@ impl<S: Shape> Pool<S> {
         }
     }
 
-    /// Takes a node that may be pushed out of the queue, or else out of those that are ready, whose
-    /// inputs must travel.
+    /// Takes a node that may be pushed out of the queue, or of those without inputs that are begun
+    /// unasked, or else out of those that are ready, whose inputs must travel.
     fn take_to_push(&mut self) -> Option<NodeId> {
-        let queued = (0..self.queue.len()).take(LOOKS);
-        let mut queued = queued.map(|at| (at, self.queue[at]));
-        if let Some((at, node)) = queued.find(|(_, node)| self.may_push(*node, NodePhase::Queued)) {
-            self.queue.remove(at);
-            return Some(node);
+        let may_push = |node: &NodeId| self.may_push(*node, NodePhase::Queued);
+        let find = |list: &VecDeque<NodeId>| list.iter().take(LOOKS).position(may_push);
+        if let Some(at) = find(&self.queue) {
+            return self.queue.remove(at);
+        }
+        if let Some(at) = find(&self.unasked.sources) {
+            return self.unasked.sources.remove(at);
         }
         let mut ready = self.ready.iter().rev().take(LOOKS).copied();
         let last = ready.find(|node| self.may_push(*node, NodePhase::Ready))?;
@@ -131,7 +134,11 @@ impl<S: Shape> Pool<S> {
         // The other counts it as this pool's load.
         self.balance.told += 1;
         let state = &mut self.slot(node).state;
-        if matches!(state.phase, NodePhase::Unknown | NodePhase::Asked | NodePhase::Pushed) {
+        let is_elsewhere = matches!(
+            state.phase,
+            NodePhase::Unknown | NodePhase::Asked | NodePhase::Awaited | NodePhase::Pushed
+        );
+        if is_elsewhere {
             state.pushes_left = pushes_left;
             self.enqueue(node);
         }

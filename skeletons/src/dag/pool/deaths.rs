@@ -14,6 +14,7 @@ impl<S: Shape> Pool<S> {
         self.balance.meet(self.shape.neighbours(self.me, &self.dead));
         let blocks: Vec<u32> = self.blocks.keys().copied().collect();
         blocks.into_iter().for_each(|number| self.count_readers(number));
+        self.asks = true;
         self.ask_again(|asked| asked == pe);
         self.begin_wanted();
         self.go_on();
@@ -24,6 +25,8 @@ impl<S: Shape> Pool<S> {
     pub fn renew(&mut self) {
         self.forget_failed();
         self.begin_wanted();
+        self.tell_to_ask();
+        self.asks = true;
         self.ask_again(|_| true);
         let unbuilt = self.blocks.iter().filter(|(_, block)| block.is_being_built());
         self.out.extend(unbuilt.map(|(number, _)| PoolEffect::Build(*number)));
@@ -43,13 +46,14 @@ impl<S: Shape> Pool<S> {
         failed.into_iter().for_each(|node| self.drop_result(node));
     }
 
-    /// Asks again for what was asked of these PEs.
-    fn ask_again(&mut self, of: impl Fn(Pe) -> bool) {
+    /// Asks again for what was asked of these PEs, and for what is awaited.
+    pub(super) fn ask_again(&mut self, of: impl Fn(Pe) -> bool) {
         let mut asked = Vec::new();
         for (block, state) in &self.blocks {
             let is_asked = |state: &NodeState| {
-                matches!(state.phase, NodePhase::Asked | NodePhase::Pushed)
-                    && of(Pe::new(state.count))
+                let is_asked = matches!(state.phase, NodePhase::Asked | NodePhase::Pushed)
+                    && of(Pe::new(state.count));
+                is_asked || state.phase == NodePhase::Awaited
             };
             let nodes = state.known().into_iter().filter(|(_, state)| is_asked(state));
             asked.extend(nodes.map(|(index, _)| NodeId { block: *block, index }));

@@ -89,7 +89,7 @@ impl Memory {
     }
 
     /// Whether nothing is ever dropped: then it need not be known who uses what.
-    fn holds_all(&self) -> bool {
+    pub(super) fn holds_all(&self) -> bool {
         !self.is_limited() && !self.drops_used
     }
 

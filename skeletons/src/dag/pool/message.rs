@@ -11,12 +11,14 @@ use ultramarine_topology::Pe;
 pub enum PoolMessage<V> {
     /// The sender wants the result of a node.
     Request(NodeId),
-    /// The result of a node that the receiver has asked for.
+    /// The result of a node that the receiver has asked for, or awaits.
     Result(NodeId, V),
     /// The sender wants the result of a node of its own. The receiver may push it on this often.
     Push(NodeId, u8),
     /// The number of nodes that wait at the sender.
     Load(u32),
+    /// The receiver may lack what the sender has forwarded. It is to ask.
+    Ask,
 }
 
 impl<V> PoolMessage<V> {
@@ -27,6 +29,7 @@ impl<V> PoolMessage<V> {
             PoolMessage::Result(node, result) => PoolMessage::Result(node, map(result)),
             PoolMessage::Push(node, pushes_left) => PoolMessage::Push(node, pushes_left),
             PoolMessage::Load(load) => PoolMessage::Load(load),
+            PoolMessage::Ask => PoolMessage::Ask,
         }
     }
 }

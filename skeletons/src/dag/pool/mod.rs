@@ -2,7 +2,8 @@
 //! (Leliveld, ch. 3 and 4).
 //!
 //! Each node has an **owner**, the PE that computes it; all PEs agree on that. A pool computes a
-//! node when its result is requested, by a node on the same PE or by another pool:
+//! node when its result is requested, by a node on the same PE or by another pool; of a whole graph
+//! also unasked:
 //!
 //! ```text
 //!             REQUEST      a token is free   all inputs are there   a token is free
@@ -18,7 +19,8 @@
 //!   none, further ones are looked at. So no more is begun than keeps the threads busy.
 //! - **Order.** Of the nodes whose inputs are there, those come first that were built first: that
 //!   is the order of a sequential program, in which neighbours share inputs.
-//! - **Once.** A result is computed once, and goes once to each PE that has asked for it.
+//! - **Once.** A result is computed once, and goes once to each PE that has asked for it, or that
+//!   is known to need it, see `forwards`.
 //! - **Pushes.** Where more nodes wait than at a neighbour, some are pushed there, see `balance`.
 //! - **Deaths.** What was requested from a PE that dies, or pushed to it, is requested from its
 //!   heir, which computes it if it does not have it. Each pool does that for what it has requested
@@ -34,6 +36,7 @@
 
 mod balance;
 mod deaths;
+mod forwards;
 mod memory;
 mod message;
 mod readers;
@@ -43,6 +46,7 @@ mod stream;
 mod waiters;
 
 use self::balance::Balance;
+use self::forwards::Unasked;
 use self::memory::{Memory, copy_ns};
 use self::state::{BlockState, NodePhase, NodeState, Slot};
 use self::stream::Stream;
@@ -52,6 +56,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use ultramarine_topology::Pe;
 
+pub use self::forwards::{Edge, Forwards};
 pub use self::memory::Shortage;
 pub use self::message::{Discarded, PoolEffect, PoolMessage};
 pub use self::readers::Readers;
@@ -68,8 +73,12 @@ pub struct Pool<S: Shape> {
     /// Requested nodes whose inputs have not been asked for, the oldest first. Here the newest is
     /// begun next, and the oldest is pushed to others.
     queue: VecDeque<NodeId>,
+    unasked: Unasked,
     /// Nodes whose inputs are there.
     ready: BTreeSet<NodeId>,
+    forwards: Forwards,
+    /// Whether all results of others are asked for, also those that would be forwarded.
+    asks: bool,
     waiters: WaiterLists,
     balance: Balance,
     memory: Memory,
@@ -93,7 +102,10 @@ impl<S: Shape> Pool<S> {
             blocks: BTreeMap::new(),
             tokens,
             queue: VecDeque::new(),
+            unasked: Unasked::default(),
             ready: BTreeSet::new(),
+            forwards: Forwards::default(),
+            asks: true,
             waiters: WaiterLists::default(),
             balance,
             memory: Memory::new(me, limit, drops_used),
@@ -151,10 +163,11 @@ impl<S: Shape> Pool<S> {
         self.go_on();
     }
 
-    /// The run has begun. A wanted node is begun by its owner unasked: so the computation goes on
-    /// when the PE that wants the results has died.
+    /// The run has begun, and a whole graph is [built](Self::built). A wanted node is begun by its
+    /// owner unasked: so the computation goes on when the PE that wants the results has died.
     pub fn start(&mut self) {
-        self.begin_wanted();
+        self.plan_forwards();
+        self.begin_unasked();
         self.go_on();
     }
 
@@ -190,6 +203,7 @@ impl<S: Shape> Pool<S> {
                 self.request(node, Waiter::Pool(from));
             }
             PoolMessage::Load(load) => self.balance.note(from, load),
+            PoolMessage::Ask => self.ask_for_all(),
         }
         self.go_on();
     }
@@ -230,22 +244,6 @@ impl<S: Shape> Pool<S> {
         self.balance();
     }
 
-    /// Puts those of the wanted nodes into the queue that this PE owns.
-    fn begin_wanted(&mut self) {
-        let shape = self.shape.clone();
-        for node in shape.wanted() {
-            if shape.owner(*node, &self.dead) == self.me && !self.lacks(*node) {
-                let state = &mut self.slot(*node).state;
-                if state.phase == NodePhase::Unknown {
-                    // Until the run is over.
-                    state.uses += 1;
-                    self.note_needed(*node);
-                    self.enqueue(*node);
-                }
-            }
-        }
-    }
-
     /// Notes that `waiter` wants the result of a node; it gets it at once if it is there.
     fn request(&mut self, node: NodeId, waiter: Waiter) {
         if let Some(result) = self.result(node) {
@@ -266,8 +264,12 @@ impl<S: Shape> Pool<S> {
         }
     }
 
-    /// Has a node computed: here, or by its owner.
+    /// Has a node computed: here, or by its owner, unless that does so unasked.
     fn ask_for(&mut self, node: NodeId) {
+        if self.awaits(node) {
+            self.slot(node).state.phase = NodePhase::Awaited;
+            return;
+        }
         let keeper = self.keeper(node);
         let owner = keeper.unwrap_or_else(|| self.shape.owner(node, &self.dead));
         if owner != self.me {
@@ -295,9 +297,11 @@ impl<S: Shape> Pool<S> {
             return true;
         }
         let (result, cost_ns) = (weighed.result.clone(), weighed.cost_ns);
-        let NodeState { phase: former, waiters: mut next, .. } = slot.fill(weighed);
+        let known = slot.fill(weighed);
+        let (former, mut next) = (known.phase, known.waiters);
         let bytes = slot.state.bytes();
         let was_there = self.hold(node, bytes, cost_ns);
+        self.forward(node, known, &result);
         while let Some(waiter) = self.waiters.pop(&mut next) {
             self.hand_over(node, waiter, &result);
         }
@@ -355,7 +359,7 @@ impl<S: Shape> Pool<S> {
                     self.tokens -= 1;
                     self.out.push_back(PoolEffect::Compute(node));
                 }
-            } else if let Some(node) = self.queue.pop_back() {
+            } else if let Some(node) = self.queue.pop_back().or_else(|| self.unasked.next()) {
                 // The newest: depth first, so that few nodes wait.
                 self.ask_for_inputs(node);
             } else {

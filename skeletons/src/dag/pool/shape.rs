@@ -1,6 +1,6 @@
 //! What a pool must know of a graph and its results.
 
-use super::Readers;
+use super::{Forwards, Readers};
 use crate::dag::handles::NodeId;
 use std::collections::BTreeSet;
 use ultramarine_topology::Pe;
@@ -21,6 +21,12 @@ pub trait Shape {
     /// The readers of a block's results, once these PEs are dead. None are counted if results are
     /// held until the run is over.
     fn readers(&self, me: Pe, dead: &BTreeSet<Pe>, block: &Self::Block) -> Readers;
+
+    /// Which results of a whole graph come to this PE unasked, and which it sends to others, as
+    /// long as no PE is dead. `None`: all are asked for.
+    fn forwards(&self, _: Pe, _: &Self::Block) -> Option<Forwards> {
+        None
+    }
 
     /// Whether results are dropped that all known readers have.
     fn drops_used(&self) -> bool;

@@ -76,6 +76,8 @@ pub(super) enum NodePhase {
     Running,
     /// The owner was asked for the result.
     Asked,
+    /// The owner sends the result unasked.
+    Awaited,
     /// The node was pushed to another PE.
     Pushed,
     Done,

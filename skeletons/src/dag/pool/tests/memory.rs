@@ -6,7 +6,7 @@ use super::*;
 fn pool_with(inputs: Vec<Vec<u32>>, owners: Vec<u32>, drops_used: bool, limit: u64) -> Pool<Drawn> {
     let pes = owners.iter().max().map_or(1, |last| last + 1);
     let wanted = vec![node(inputs.len() - 1)];
-    idle(Drawn { inputs, owners, pes, wanted, may_move: false, drops_used }, limit)
+    idle(Drawn { inputs, owners, pes, wanted, may_move: false, drops_used, forwards: false }, limit)
 }
 
 fn are_there<const N: usize>(pool: &Pool<Drawn>, nodes: [usize; N]) -> [bool; N] {

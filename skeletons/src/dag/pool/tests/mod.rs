@@ -1,3 +1,4 @@
+mod forwards;
 mod group;
 mod memory;
 mod pushing;
@@ -27,6 +28,23 @@ proptest! {
         world.run(&choices, &[]);
         prop_assert_eq!(notes.borrow().delivered.get(&last).copied(), Some(expected));
         prop_assert_eq!(&notes.borrow().begun, &once);
+        prop_assert!(notes.borrow().sent.values().all(|sent| *sent == 1));
+    }
+
+    /// Of the PEs that know who reads what, none asks; the program asks for what it wants.
+    #[test]
+    fn of_a_whole_graph_only_the_program_asks(
+        graph in (1..40_usize, 1..5_u32).prop_flat_map(|(nodes, pes)| drawn(nodes, pes)),
+        tokens in 1..3_usize,
+        choices in prop::collection::vec(any::<usize>(), 1..50),
+    ) {
+        let (expected, last) = (graph.expected(1)[0], graph.last(0));
+        let is_far = u64::from(graph.owners.last() != Some(&0));
+        let graph = Drawn { may_move: false, forwards: true, ..graph };
+        let (mut world, notes) = run_for_last(graph, tokens, u64::MAX);
+        world.run(&choices, &[]);
+        prop_assert_eq!(notes.borrow().delivered.get(&last).copied(), Some(expected));
+        prop_assert!(notes.borrow().asked <= is_far, "{}", notes.borrow().asked);
         prop_assert!(notes.borrow().sent.values().all(|sent| *sent == 1));
     }
 
@@ -222,7 +240,15 @@ proptest! {
 fn an_heir_does_not_compute_again_what_it_has_dropped_for_each_reader() {
     let inputs = (0..40_u32).map(|index| (index.saturating_sub(2)..index).collect()).collect();
     let (wanted, owners) = (vec![node(39)], vec![1; 40]);
-    let graph = Drawn { inputs, owners, pes: 2, wanted, may_move: false, drops_used: true };
+    let graph = Drawn {
+        inputs,
+        owners,
+        pes: 2,
+        wanted,
+        may_move: false,
+        drops_used: true,
+        forwards: false,
+    };
     let (mut world, notes) = run_of(graph, 1, u64::MAX);
     world.run(&[0], &[(1, 30, 4)]);
     want(&mut world, Pe::ROOT, node(39));
@@ -256,7 +282,8 @@ fn a_node_that_was_pushed_as_often_as_it_may_stays() {
 fn nothing_is_pushed_where_readers_are_counted() {
     for drops_used in [false, true] {
         let (inputs, owners, wanted) = (vec![Vec::new(); 32], vec![0; 32], Vec::new());
-        let graph = Drawn { inputs, owners, pes: 2, wanted, may_move: true, drops_used };
+        let graph =
+            Drawn { inputs, owners, pes: 2, wanted, may_move: true, drops_used, forwards: false };
         let mut pool = idle(graph, u64::MAX);
         pool.start();
         pool.computed(node(1), weighed(1));
@@ -297,7 +324,7 @@ fn a_node_that_waits_again_has_all_inputs_when_it_is_computed() {
 fn where_memory_is_short_a_result_goes_first_that_all_readers_have() {
     let (inputs, owners) = (vec![vec![], vec![], vec![1], vec![0, 2]], vec![0, 0, 0, 1]);
     let (wanted, may_move, drops_used) = (vec![node(3)], true, false);
-    let graph = Drawn { inputs, owners, pes: 2, wanted, may_move, drops_used };
+    let graph = Drawn { inputs, owners, pes: 2, wanted, may_move, drops_used, forwards: false };
     let mut pool = idle(graph, 2);
     pool.start();
     pool.computed(node(1), weighed(1));
@@ -404,7 +431,15 @@ fn a_node_that_was_skipped_uses_its_inputs_no_more_than_before() {
 #[test]
 fn what_is_wanted_is_held_until_the_run_is_over() {
     let (inputs, owners, wanted) = (vec![Vec::new(); 3], vec![0; 3], vec![node(0)]);
-    let graph = Drawn { inputs, owners, pes: 1, wanted, may_move: true, drops_used: false };
+    let graph = Drawn {
+        inputs,
+        owners,
+        pes: 1,
+        wanted,
+        may_move: true,
+        drops_used: false,
+        forwards: false,
+    };
     let mut pool = idle(graph, 1);
     pool.start();
     (0..3).for_each(|index| pool.computed(node(index), weighed(1)));

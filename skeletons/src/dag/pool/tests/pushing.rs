@@ -73,7 +73,15 @@ fn a_node_that_was_skipped_gives_its_token_back() {
 /// What is pushed of these nodes, which PE 1 asks for, if one that was computed took this long.
 fn pushed_after(cost_ns: f32, requested: std::ops::Range<usize>) -> Vec<u32> {
     let (inputs, owners, wanted) = (vec![Vec::new(); 32], vec![0; 32], Vec::new());
-    let graph = Drawn { inputs, owners, pes: 2, wanted, may_move: true, drops_used: false };
+    let graph = Drawn {
+        inputs,
+        owners,
+        pes: 2,
+        wanted,
+        may_move: true,
+        drops_used: false,
+        forwards: false,
+    };
     let mut pool = idle(graph, u64::MAX);
     pool.tokens = 0;
     pool.computed(node(1), Weighed { result: 1, bytes: 1.0, cost_ns });

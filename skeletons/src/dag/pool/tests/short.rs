@@ -71,7 +71,8 @@ fn computed(inputs: &Inputs, limit: u64, most: usize) -> (usize, Vec<Shortage>) 
     let last = node(inputs.len() - 1);
     let (owners, wanted) = (vec![0; inputs.len()], vec![last]);
     let (inputs, pes, may_move, drops_used) = (inputs.clone(), 1, false, false);
-    let mut pool = idle(Drawn { inputs, owners, pes, wanted, may_move, drops_used }, limit);
+    let mut pool =
+        idle(Drawn { inputs, owners, pes, wanted, may_move, drops_used, forwards: false }, limit);
     let (mut count, mut told) = (0, Vec::new());
     pool.start();
     while pool.result(last).is_none() && count <= most {
@@ -137,7 +138,7 @@ fn an_heir_drops_no_more_than_the_dead_would_have() {
     let (nodes, limit) = (inputs.len(), need(&inputs) * 9 / 10);
     let (last, owners) = (node(nodes - 1), vec![1; nodes]);
     let (wanted, may_move, drops_used) = (vec![last], false, false);
-    let graph = Drawn { inputs, owners, pes: 2, wanted, may_move, drops_used };
+    let graph = Drawn { inputs, owners, pes: 2, wanted, may_move, drops_used, forwards: false };
     let (mut world, notes) = run_of(graph, 1, limit);
     world.run(&[0], &[(1, 1, 0)]);
     want(&mut world, Pe::ROOT, last);

@@ -18,6 +18,8 @@ pub(super) struct Drawn {
     pub(super) wanted: Vec<NodeId>,
     pub(super) may_move: bool,
     pub(super) drops_used: bool,
+    /// Whether a PE knows what others read.
+    pub(super) forwards: bool,
 }
 
 /// What a node has that has failed.
@@ -59,6 +61,18 @@ impl Shape for Drawn {
         }
         self.wanted.iter().for_each(|node| readers.hold(node.index));
         readers
+    }
+
+    fn forwards(&self, me: Pe, _: &DrawnBlock) -> Option<Forwards> {
+        let owner = |index: u32| self.owner(node(index as usize), &BTreeSet::new());
+        let needed = self.needed();
+        let read = (0_u32..).zip(&self.inputs).filter(|(index, _)| needed[*index as usize]);
+        let edges = read.flat_map(|(index, inputs)| {
+            let edge = move |input: &u32| (*input, owner(*input), owner(index));
+            inputs.iter().map(edge).collect::<Vec<_>>()
+        });
+        let edges = edges.map(|(input, owner, reader)| Edge { input, owner, reader });
+        (self.forwards && !self.wanted.is_empty()).then(|| Forwards::of(me, edges))
     }
 
     fn drops_used(&self) -> bool {
@@ -166,17 +180,18 @@ pub(super) fn idle(graph: Drawn, limit: u64) -> Pool<Drawn> {
 pub(super) fn pool_of(inputs: Vec<Vec<u32>>, owners: Vec<u32>, limit: u64) -> Pool<Drawn> {
     let pes = owners.iter().max().map_or(1, |last| last + 1);
     let (wanted, may_move, drops_used) = (Vec::new(), true, false);
-    idle(Drawn { inputs, owners, pes, wanted, may_move, drops_used }, limit)
+    idle(Drawn { inputs, owners, pes, wanted, may_move, drops_used, forwards: false }, limit)
 }
 
 /// Graphs of one block, whose last node is wanted.
 pub(super) fn drawn(nodes: usize, pes: u32) -> impl Strategy<Value = Drawn> {
     let inputs = (1..nodes).map(|index| prop::collection::vec(0..index as u32, 0..4));
-    (inputs.collect::<Vec<_>>(), prop::collection::vec(0..pes, nodes)).prop_map(
-        move |(others, owners)| {
+    (inputs.collect::<Vec<_>>(), prop::collection::vec(0..pes, nodes), any::<bool>()).prop_map(
+        move |(others, owners, forwards)| {
             let inputs = iter::once(Vec::new()).chain(others).collect();
             let wanted = vec![node(nodes - 1)];
-            Drawn { inputs, owners, pes, wanted, may_move: true, drops_used: false }
+            let (may_move, drops_used) = (true, false);
+            Drawn { inputs, owners, pes, wanted, may_move, drops_used, forwards }
         },
     )
 }
@@ -205,6 +220,7 @@ pub(super) struct Notes {
     pub(super) begun: BTreeMap<NodeId, u32>,
     pub(super) sent: BTreeMap<(NodeId, Pe), u32>,
     pub(super) pushed: u64,
+    pub(super) asked: u64,
     /// The nodes that fail.
     pub(super) failing: BTreeSet<NodeId>,
     /// Whether nothing is computed.
@@ -235,8 +251,8 @@ pub(super) fn run_of(graph: Drawn, tokens: usize, limit: u64) -> (World, Rc<RefC
     let mut world = World::new((0..graph.pes).map(Pe::new).map(site));
     for pe in (0..graph.pes).map(Pe::new) {
         act(&mut world, pe, |pool| {
-            pool.start();
             pool.built(0, Arc::new(DrawnBlock::new(&graph, 0)));
+            pool.start();
         });
     }
     (world, notes)
@@ -294,6 +310,7 @@ impl Site {
             match effect {
                 PoolEffect::Send(to, message) => {
                     notes.pushed += u64::from(matches!(message, PoolMessage::Push(..)));
+                    notes.asked += u64::from(matches!(message, PoolMessage::Request(_)));
                     if let PoolMessage::Result(node, _) = &message {
                         *notes.sent.entry((*node, to)).or_default() += 1;
                     }
