@@ -17,7 +17,8 @@ use ultramarine_topology::Pe;
 
 /// What a [group] is on one PE. It hears of messages and deaths, and says what to send. Its methods
 /// run under a lock: they should be short, and must not wait, nor [act](Handle::act) on their own
-/// group or [send](Handle::send) to themselves, for which they would wait for ever. If one panics,
+/// group or [send](Handle::send) to themselves, for which they would wait for ever (their
+/// [`Outbox`] may). If one panics,
 /// the job ends with that error; where a task calls it, by `act` or by `send` to its own PE, that
 /// task does. (A panic of its destructor is survived.)
 pub trait Peer: Send + Sized + 'static {
@@ -42,7 +43,7 @@ pub trait Peer: Send + Sized + 'static {
 pub struct Outbox<M>(Vec<(Option<Pe>, M)>);
 
 impl<M> Outbox<M> {
-    /// Sends a message to the peer on this PE.
+    /// Sends a message to the peer on a PE, which may be this one.
     pub fn send(&mut self, to: Pe, message: M) {
         self.0.push((Some(to), message));
     }

@@ -105,6 +105,11 @@ pub use ultramarine_topology::{
     Ball, Distance, Label, LevelKind, Outline, OutlineKind, Pe, Place, Topology,
 };
 
+/// The allocator of programs with the feature `allocator`.
+#[cfg(feature = "allocator")]
+#[global_allocator]
+static ALLOCATOR: ultramarine_runtime::Allocator = ultramarine_runtime::Allocator;
+
 /// Parts of a program on all PEs, which send messages to each other.
 pub mod group {
     #[doc(inline)]
@@ -130,7 +135,7 @@ pub mod prelude {
         par_map_reduce_range_thresh, par_map_stream, par_maximise, push_map, race, select,
         split_range,
     };
-    pub use crate::{Context, Distance, Failure, Pe, Remote, Shared, TaskError};
+    pub use crate::{Context, Distance, Failure, Key, Pe, Remote, Shared, TaskError};
 }
 
 /// Runs the program's main task on the root PE of a job, while the other PEs serve. Blocks until

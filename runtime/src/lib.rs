@@ -29,6 +29,7 @@ pub mod error;
 pub mod executor;
 pub mod forked;
 pub mod handshake;
+mod large_blocks;
 mod lock;
 mod numbered;
 mod os_memory;
@@ -37,3 +38,5 @@ pub mod protocol;
 pub mod settings;
 pub mod transport;
 pub mod wire;
+
+pub use large_blocks::Allocator;

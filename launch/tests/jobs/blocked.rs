@@ -6,7 +6,7 @@ use crate::common::pes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
-use ultramarine::{Key, LaneKind, Result};
+use ultramarine::{LaneKind, Result};
 use ultramarine_testkit::PATIENCE;
 
 /// How a report goes on after the task's name.

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use super::Array;
+use super::{Array, BLOCKS_MAX};
 use crate::os_memory::prefer_huge_pages;
 use bytemuck::Pod;
 use std::mem::MaybeUninit;
@@ -110,5 +110,118 @@ impl IncomingArray {
         // SAFETY: All have arrived: `fill` has seen them as bytes that are written. They are whole
         // elements, as `new` has found.
         (self.missing() == 0).then(|| unsafe { self.elements.into_array(self.bytes) })
+    }
+}
+
+/// The length and the alignment of a block, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct BlockShape {
+    pub(crate) bytes: u64,
+    pub(crate) alignment: u8,
+}
+
+impl BlockShape {
+    pub(crate) fn of(block: &Array) -> BlockShape {
+        BlockShape { bytes: block.bytes().len() as u64, alignment: block.alignment() as u8 }
+    }
+
+    /// Memory for the block; `None`: no block is like this.
+    fn begin(self) -> Option<IncomingArray> {
+        IncomingArray::new(usize::try_from(self.bytes).ok()?, usize::from(self.alignment))
+    }
+
+    fn is_possible(self) -> bool {
+        let alignments = [1, 2, 4, 8, 16];
+        let is_whole = || self.bytes.is_multiple_of(u64::from(self.alignment));
+        alignments.contains(&self.alignment) && is_whole()
+    }
+}
+
+/// The number of bytes of blocks of these shapes. `None`: no memory has as many.
+pub(crate) fn shapes_bytes(shapes: impl IntoIterator<Item = BlockShape>) -> Option<usize> {
+    shapes
+        .into_iter()
+        .try_fold(0_usize, |sum, shape| sum.checked_add(usize::try_from(shape.bytes).ok()?))
+}
+
+/// An array that may consist of several blocks, received one after the other. Memory for a block is
+/// taken when those before it have arrived.
+pub(crate) struct IncomingBlocks {
+    arrived: Vec<Array>,
+    arriving: IncomingArray,
+    to_come: std::vec::IntoIter<BlockShape>,
+    /// The number of bytes of all blocks that are still to come.
+    missing: usize,
+}
+
+impl IncomingBlocks {
+    /// An array of blocks of these shapes. `None`: there is no such array.
+    pub(crate) fn new(shapes: Vec<BlockShape>) -> Option<IncomingBlocks> {
+        let is_possible =
+            shapes.len() <= BLOCKS_MAX && shapes.iter().all(|shape| shape.is_possible());
+        let missing = shapes_bytes(shapes.iter().copied()).filter(|_| is_possible)?;
+        let (arrived, mut to_come) = (Vec::new(), shapes.into_iter());
+        let arriving = to_come.next()?.begin()?;
+        Some(IncomingBlocks { arrived, arriving, to_come, missing })
+    }
+
+    /// The number of bytes that are still to come.
+    pub(crate) fn missing(&self) -> usize {
+        self.missing
+    }
+
+    /// The number of blocks before the one that is arriving now.
+    pub(crate) fn whole(&self) -> usize {
+        self.arrived.len()
+    }
+
+    /// The same for the block that is arriving now.
+    pub(crate) fn missing_of_block(&mut self) -> usize {
+        self.go_to_missing();
+        self.arriving.missing()
+    }
+
+    /// Goes on to the first block that is not whole, if there is one.
+    fn go_to_missing(&mut self) {
+        while self.arriving.missing() == 0
+            && let Some(next) = self.to_come.next().and_then(BlockShape::begin)
+        {
+            let whole = std::mem::replace(&mut self.arriving, next);
+            self.arrived.extend(whole.into_array());
+        }
+    }
+
+    /// Takes the next bytes.
+    ///
+    /// # Panics
+    ///
+    /// There are more bytes than are missing.
+    pub(crate) fn take(&mut self, mut bytes: &[u8]) {
+        assert!(bytes.len() <= self.missing, "no more bytes come than are missing");
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(self.missing_of_block()));
+            self.arriving.take(now);
+            self.missing -= now.len();
+            bytes = later;
+        }
+    }
+
+    /// [Fills](IncomingArray::fill) the block that is arriving now.
+    pub(crate) fn fill(
+        &mut self,
+        bytes_max: usize,
+        write: impl FnOnce(&mut [MaybeUninit<u8>]) -> Option<&mut [u8]>,
+    ) -> bool {
+        let before = self.missing_of_block();
+        let is_filled = self.arriving.fill(bytes_max, write);
+        self.missing -= before - self.arriving.missing();
+        is_filled
+    }
+
+    /// The array. `None`: some of it is missing.
+    pub(crate) fn into_array(mut self) -> Option<Array> {
+        self.go_to_missing();
+        self.arrived.push(self.arriving.into_array()?);
+        Some(Array::of_blocks(self.arrived))
     }
 }

@@ -5,6 +5,9 @@
 //! they lie. The receiver puts them into memory that is aligned for the elements, and makes a `Vec`
 //! of it without a copy.
 //!
+//! What goes beside a message may consist of several such blocks, each with memory of its own: a
+//! value that holds several arrays has one for each long array.
+//!
 //! The type of a value decides whether it is such an array. All other values are encoded by
 //! [`wire`](crate::wire).
 
@@ -15,6 +18,7 @@ mod tests;
 pub(crate) mod within;
 
 pub use incoming::IncomingArray;
+pub(crate) use incoming::{BlockShape, IncomingBlocks, shapes_bytes};
 
 use bytemuck::Pod;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -23,7 +27,11 @@ use std::any::{Any, TypeId};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Bytes in memory that is aligned for their type. Clones share the memory.
+/// An array consists of at most this many blocks.
+pub(crate) const BLOCKS_MAX: usize = 64;
+
+/// Bytes in memory that is aligned for their type: one block of them, or several. Clones share the
+/// memory.
 #[derive(Clone)]
 pub struct Array(Arc<dyn Elements>);
 
@@ -31,6 +39,27 @@ pub struct Array(Arc<dyn Elements>);
 trait Elements: Any + Send + Sync {
     fn bytes(&self) -> &[u8];
     fn alignment(&self) -> usize;
+    /// The blocks, if they are several.
+    fn blocks(&self) -> Option<&[Array]> {
+        None
+    }
+}
+
+/// Several blocks, each an array of its own.
+struct Several(Vec<Array>);
+
+impl Elements for Several {
+    fn bytes(&self) -> &[u8] {
+        &[]
+    }
+
+    fn alignment(&self) -> usize {
+        1
+    }
+
+    fn blocks(&self) -> Option<&[Array]> {
+        Some(&self.0)
+    }
 }
 
 impl<T: Pod + Send + Sync> Elements for Vec<T> {
@@ -44,18 +73,52 @@ impl<T: Pod + Send + Sync> Elements for Vec<T> {
 }
 
 impl Array {
-    /// The bytes.
+    /// These blocks, none of which consists of several, as one array.
+    pub(crate) fn of_blocks(mut blocks: Vec<Array>) -> Array {
+        debug_assert!(blocks.len() <= BLOCKS_MAX, "no peer takes more");
+        debug_assert!(blocks.iter().all(|block| block.0.blocks().is_none()), "there is one level");
+        match blocks.pop() {
+            Some(only) if blocks.is_empty() => only,
+            last => {
+                blocks.extend(last);
+                Array(Arc::new(Several(blocks)))
+            }
+        }
+    }
+
+    /// The blocks; of most arrays, the array itself.
+    pub fn blocks(&self) -> &[Array] {
+        self.0.blocks().unwrap_or(std::slice::from_ref(self))
+    }
+
+    /// The blocks, which are shared only if this array is.
+    fn into_blocks(self) -> Vec<Array> {
+        if self.0.blocks().is_none() {
+            return vec![self];
+        }
+        let elements: Arc<dyn Any + Send + Sync> = self.0;
+        let several = elements.downcast::<Several>().map(Arc::try_unwrap);
+        several.map_or(Vec::new(), |all| all.map_or_else(|all| all.0.clone(), |all| all.0))
+    }
+
+    /// The number of bytes of all blocks.
+    pub fn size_bytes(&self) -> usize {
+        self.blocks().iter().map(|block| block.bytes().len()).sum()
+    }
+
+    /// The bytes; none, if there are several [blocks](Self::blocks).
     pub fn bytes(&self) -> &[u8] {
         self.0.bytes()
     }
 
-    /// The alignment of the memory, in bytes: 1, 2, 4, 8 or 16.
+    /// The alignment of the memory, in bytes: 1, 2, 4, 8 or 16. Each of several
+    /// [blocks](Self::blocks) has its own.
     pub fn alignment(&self) -> usize {
         self.0.alignment()
     }
 
     /// The elements: the memory itself, if it is not shared and is aligned for them; else a copy.
-    /// `None`: the bytes are not a whole number of elements.
+    /// `None`: the bytes are not a whole number of elements, or not one block.
     fn into_vec<T: Pod + Send + Sync>(self) -> Option<Vec<T>> {
         // The type as it was sent, if that was in this process; or as it was received.
         self.owned::<T>().map_or_else(Array::into_received_vec, Some)
@@ -63,7 +126,7 @@ impl Array {
 
     /// The same for an array that was received.
     fn into_received_vec<T: Pod>(self) -> Option<Vec<T>> {
-        if !self.bytes().len().is_multiple_of(size_of::<T>()) {
+        if self.0.blocks().is_some() || !self.bytes().len().is_multiple_of(size_of::<T>()) {
             return None;
         }
         let elements = match align_of::<T>() {
@@ -100,13 +163,21 @@ impl<T: Pod + Send + Sync> From<Vec<T>> for Array {
 
 impl std::fmt::Debug for Array {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Array({} bytes, aligned to {})", self.bytes().len(), self.alignment())
+        match self.0.blocks() {
+            Some(blocks) => f.debug_list().entries(blocks).finish(),
+            None => {
+                write!(f, "Array({} bytes, aligned to {})", self.size_bytes(), self.alignment())
+            }
+        }
     }
 }
 
 impl PartialEq for Array {
     fn eq(&self, other: &Array) -> bool {
-        self.alignment() == other.alignment() && self.bytes() == other.bytes()
+        let each = |array: &Array| (array.alignment(), array.bytes().len());
+        let (these, those) = (self.blocks().iter(), other.blocks().iter());
+        these.clone().map(each).eq(those.clone().map(each))
+            && these.zip(those).all(|(this, that)| this.bytes() == that.bytes())
     }
 }
 
@@ -114,27 +185,40 @@ impl Eq for Array {}
 
 impl Hash for Array {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.bytes().hash(state);
+        self.blocks().iter().for_each(|block| block.bytes().hash(state));
     }
 }
 
+impl Array {
+    /// The most bytes that a block adds to its own where an array is encoded.
+    pub(crate) const BLOCK_OVERHEAD_BYTES: usize = 10;
+}
+
+/// The alignment and the bytes of each block.
 impl Serialize for Array {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        (self.alignment() as u8, Bytes::new(self.bytes())).serialize(to)
+        to.collect_seq(
+            self.blocks().iter().map(|block| (block.alignment() as u8, Bytes::new(block.bytes()))),
+        )
     }
 }
 
 impl<'de> Deserialize<'de> for Array {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Array, D::Error> {
-        let (alignment, bytes) = <(u8, ByteBuf)>::deserialize(from)?;
-        if alignment == 1 {
-            return Ok(bytes.into_vec().into());
+        let blocks = Vec::<(u8, ByteBuf)>::deserialize(from)?;
+        if blocks.is_empty() || blocks.len() > BLOCKS_MAX {
+            return Err(serde::de::Error::custom("no array has this many blocks"));
         }
-        let incoming = IncomingArray::new(bytes.len(), usize::from(alignment));
-        let mut incoming =
-            incoming.ok_or_else(|| serde::de::Error::custom("no array is aligned like this"))?;
-        incoming.take(&bytes);
-        incoming.into_array().ok_or_else(|| serde::de::Error::custom("it has no such length"))
+        let blocks = blocks.into_iter().map(|(alignment, bytes)| {
+            if alignment == 1 {
+                return Some(bytes.into_vec().into());
+            }
+            let mut incoming = IncomingArray::new(bytes.len(), usize::from(alignment))?;
+            incoming.take(&bytes);
+            incoming.into_array()
+        });
+        let blocks = blocks.collect::<Option<_>>().map(Array::of_blocks);
+        blocks.ok_or_else(|| serde::de::Error::custom("no array has this length and alignment"))
     }
 }
 

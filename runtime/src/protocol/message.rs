@@ -126,7 +126,7 @@ pub struct Bytes {
 impl Bytes {
     /// The number of bytes.
     pub fn len(&self) -> usize {
-        self.few.len() + self.many.as_ref().map_or(0, |array| array.bytes().len())
+        self.few.len() + self.many.as_ref().map_or(0, Array::size_bytes)
     }
 
     /// Whether there are none.
@@ -243,7 +243,8 @@ impl Parcel {
 
     /// An upper bound of the parcel's length on the wire, in bytes.
     pub fn bytes(&self) -> usize {
-        self.body.len() + Self::OVERHEAD_BYTES
+        let blocks = self.body.many.as_ref().map_or(0, |array| array.blocks().len());
+        self.body.len() + Self::OVERHEAD_BYTES + blocks * Array::BLOCK_OVERHEAD_BYTES
     }
 }
 
@@ -286,7 +287,7 @@ impl Message {
 
     /// Takes out the array that is to be sent beside the message, if there is one.
     pub fn take_array(&mut self) -> Option<Array> {
-        let is_long = |array: &mut Array| array.bytes().len() >= Self::ARRAY_BYTES_MIN;
+        let is_long = |array: &mut Array| array.size_bytes() >= Self::ARRAY_BYTES_MIN;
         self.body()?.many.take_if(is_long)
     }
 

@@ -90,7 +90,7 @@ fn a_length_without_its_bytes_allocates_next_to_nothing() {
             memory_of_failure::<std::ffi::CString>(&bytes),
             memory_of_failure::<std::path::PathBuf>(&bytes),
             memory_of_failure::<Bytes>(&bytes),
-            memory_of_failure::<Array>(&[&[8], &bytes[..]].concat()),
+            memory_of_failure::<Array>(&[&[1, 8], &bytes[..]].concat()),
             memory_of_failure::<Message>(&[&[6, 0, 0], &bytes[..]].concat()),
         ] {
             assert!(memory < 1000, "{claimed}: {memory}");

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::future::{Ready, ready};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
-use ultramarine::{Key, Portable, Result};
+use ultramarine::{Portable, Result};
 
 const ROUNDS: usize = 5;
 const THERE: Pe = Pe::new(1);
@@ -21,7 +21,10 @@ const THERE: Pe = Pe::new(1);
 const SIZES: [(usize, Option<f64>); 5] =
     [(8, None), (4096, None), (64 << 10, Some(2.0)), (800_000, Some(1.5)), (8_000_000, Some(1.5))];
 
-/// The figure is the median of so many batches, after one that warms up.
+/// A batch takes a second at most.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A figure is the median of this number of batches, after one that warms up.
 const BATCHES: usize = 51;
 
 /// What is sent, and how.
@@ -130,7 +133,7 @@ async fn by_message(cx: &Context, bytes: usize, values: Vec<f64>, way: Way) -> R
             Way::Tell => drop(pass_on(cx.clone(), (key, turns, values))),
             _ => drop(pass_on_with(cx.clone(), (key, turns), Ok(Arc::new(values)))),
         }
-        mail.receive(cx.pe()).await?;
+        cx.timeout(PATIENCE, mail.receive(cx.pe())).await??;
     }
     Ok(batches.median())
 }

@@ -17,7 +17,7 @@ use plate::{Plate, digest};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use ultramarine::prelude::*;
-use ultramarine::{AbortOnDrop, Key, Result};
+use ultramarine::{AbortOnDrop, Result};
 
 /// Let heat spread through a plate that is divided among the PEs.
 #[derive(Clone, clap::Args)]
@@ -51,19 +51,14 @@ struct Band {
     above: Option<Pe>,
     below: Option<Pe>,
     /// Its own rows, and one on each side.
-    #[serde(with = "ultramarine::plain")]
     points: Vec<f64>,
 }
 
-/// Points in a message, encoded as one piece.
-#[derive(Serialize, Deserialize)]
-struct Points(#[serde(with = "ultramarine::plain")] Vec<f64>);
-
 impl Band {
     /// The points of its own rows after the round.
-    async fn run(cx: Context, band: Band) -> Result<Points, TaskError> {
+    async fn run(cx: Context, band: Band) -> Result<Vec<f64>, TaskError> {
         let Band { columns, steps, mail, above, below, points: mut old } = band;
-        let mail = cx.mailbox::<Points>(mail);
+        let mail = cx.mailbox::<Vec<f64>>(mail);
         let mut new = old.clone();
         let rows = old.len() / columns - 2;
         let last = rows * columns;
@@ -75,7 +70,7 @@ impl Band {
             plate::step(columns, 1..2, &old, &mut new);
             plate::step(columns, rows..rows + 1, &old, &mut new);
             for (neighbour, own, _) in &neighbours {
-                mail.send(*neighbour, Points(new[*own..own + columns].to_vec()))?;
+                mail.send(*neighbour, new[*own..own + columns].to_vec())?;
             }
             for row in 2..rows {
                 plate::step(columns, row..row + 1, &old, &mut new);
@@ -84,12 +79,12 @@ impl Band {
             std::mem::swap(&mut old, &mut new);
             for (neighbour, _, beside) in &neighbours {
                 let row = mail.receive(*neighbour).await?;
-                old[*beside..beside + columns].copy_from_slice(&row.0);
+                old[*beside..beside + columns].copy_from_slice(&row);
             }
         }
         old.truncate(last + columns);
         old.drain(..columns);
-        Ok(Points(old))
+        Ok(old)
     }
 }
 
@@ -115,7 +110,7 @@ async fn round(
     // The first error cancels the others: they may wait for each other.
     let bands = try_join_all(tasks).await?;
     let edge = points.len() - columns;
-    let inside = bands.iter().flat_map(|band| &band.0);
+    let inside = bands.iter().flatten();
     Ok(points[..columns].iter().chain(inside).chain(&points[edge..]).copied().collect())
 }
 

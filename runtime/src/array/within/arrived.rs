@@ -6,24 +6,18 @@ use bytemuck::Pod;
 
 /// The arrays of a value.
 pub(super) enum Beside<'de> {
-    Array {
-        array: Array,
-        taken: usize,
-    },
-    /// The array has become that of the value.
-    Gone,
+    /// Each holds one array or several. `open`: one of several, and how many of its bytes have been
+    /// taken.
+    Blocks { open: Option<(Array, usize)>, closed: std::vec::IntoIter<Array> },
     /// At the end of all bytes. `left`: those that have not been taken, once any have been.
-    AtTheEnd {
-        all: &'de [u8],
-        left: Option<&'de [u8]>,
-    },
+    AtTheEnd { all: &'de [u8], left: Option<&'de [u8]> },
 }
 
 impl<'de> Beside<'de> {
     /// Those of the value with this encoding. Without an array they are at its end, if anywhere.
     pub(super) fn of(encoding: &'de [u8], array: Option<Array>) -> Self {
         match array {
-            Some(array) => Beside::Array { array, taken: 0 },
+            Some(array) => Beside::Blocks { open: None, closed: array.into_blocks().into_iter() },
             None => Beside::AtTheEnd { all: encoding, left: None },
         }
     }
@@ -31,8 +25,11 @@ impl<'de> Beside<'de> {
     /// The number of bytes that belong to nothing, if this many were not decoded.
     pub(super) fn left_over(&self, undecoded: usize) -> usize {
         match self {
-            Beside::Array { array, taken } => undecoded + array.bytes().len() - taken,
-            Beside::Gone => undecoded,
+            Beside::Blocks { open, closed } => {
+                let open = open.as_ref().map_or(0, |(block, taken)| block.bytes().len() - taken);
+                let closed = closed.as_slice().iter().map(|block| block.bytes().len());
+                undecoded + open + closed.sum::<usize>()
+            }
             Beside::AtTheEnd { all, left: None } => undecoded.min(all.len()),
             Beside::AtTheEnd { all, left: Some(left) } => {
                 left.len() + undecoded.abs_diff(at_the_end(all).map_or(0, |end| end.len() + 8))
@@ -40,7 +37,7 @@ impl<'de> Beside<'de> {
         }
     }
 
-    /// The next elements: without a copy, if they are all of an array.
+    /// The next elements: without a copy, if they are all of a block.
     pub(super) fn take<N: Pod + Send + Sync>(
         &mut self,
         length: usize,
@@ -55,16 +52,17 @@ impl<'de> Beside<'de> {
     /// The next bytes.
     pub(super) fn next(&mut self, bytes: usize) -> Result<Next<'_>, DecodeError> {
         let missing = |left: usize| DecodeError::UnexpectedEnd { additional: bytes - left };
-        if let Beside::Array { array, taken: 0 } = self
-            && array.bytes().len() == bytes
-            && let Beside::Array { array, .. } = std::mem::replace(self, Beside::Gone)
-        {
-            return Ok(Next::Array(array));
-        }
         match self {
-            Beside::Gone => Err(missing(0)),
-            Beside::Array { array, taken } => {
-                let left = &array.bytes()[*taken..];
+            Beside::Blocks { open, closed } => {
+                if open.as_ref().is_none_or(|(block, taken)| *taken == block.bytes().len()) {
+                    let next = closed.next().ok_or_else(|| missing(0))?;
+                    if next.bytes().len() == bytes {
+                        return Ok(Next::Array(next));
+                    }
+                    *open = Some((next, 0));
+                }
+                let (block, taken) = open.as_mut().ok_or_else(|| missing(0))?;
+                let left = &block.bytes()[*taken..];
                 *taken += bytes.min(left.len());
                 left.get(..bytes).map(Next::Bytes).ok_or_else(|| missing(left.len()))
             }
@@ -84,7 +82,7 @@ impl<'de> Beside<'de> {
 
 /// Bytes of arrays.
 pub(super) enum Next<'a> {
-    /// All of an array.
+    /// All of a block.
     Array(Array),
     Bytes(&'a [u8]),
 }

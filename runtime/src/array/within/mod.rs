@@ -4,9 +4,11 @@
 //! generic, so the serializer here knows the type of what it is given. A `Vec` of numbers, a
 //! `Box<[T]>` of them or a `String`, wherever it lies in a value, is written as its length alone if
 //! it is long, and its bytes go into an [`Array`] that travels beside the encoding. (Pickle's
-//! protocol 5 calls such data *out of band*: Python's PEP 574.) If the value has one such array,
-//! that is sent from [where it lies](super::held), and the `Vec` that arrives is made of it without
-//! a copy. Several are put together: that is a copy more on each side.
+//! protocol 5 calls such data *out of band*: Python's PEP 574.) Long ones are sent from
+//! [where they lie](super::held), and the `Vec`s that arrive are made of them without a copy. Short
+//! ones are put together, and so are all after the first few dozen: that is a copy more on each
+//! side. (From one mailbox to another, three arrays in a structure take 0.10 ms at 800 kB together,
+//! and 1.0 ms at 8 MB; put together they took 0.25 and 3.1.)
 //!
 //! The rest of the encoding is that of [`wire`](crate::wire), but for the lengths of sequences,
 //! texts and bytes. They are doubled, and one more if the elements are beside:

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::PlainElements;
-use crate::array::held::{Place, Root};
+use crate::array::held::{Blocks, Changed, Root};
 use crate::array::{Array, IncomingArray};
 use bytemuck::Pod;
 use serde::de::value::Error as ValueError;
@@ -54,9 +54,10 @@ impl<'a> Found<'a> {
         Found { kind: PLAIN, length: bytes.len(), bytes, alignment: 1, holder: None }
     }
 
-    /// The array as a part of this value, if it may stay there.
-    pub(super) fn place_in(&self, root: &Root) -> Option<Place> {
-        root.note(self.holder.as_ref()?, self.bytes, self.alignment)
+    /// Adds the array to those of its value, if it may stay there. Returns whether it may.
+    pub(super) fn stay_in(&self, blocks: &mut Blocks) -> Result<bool, Changed> {
+        let Some(holder) = &self.holder else { return Ok(false) };
+        blocks.add_place(holder, self.bytes, self.alignment)
     }
 
     /// Whether the encoding of the elements is the same as their bytes.

@@ -2,8 +2,8 @@
 
 use super::numbers::{Found, find, find_plain, is_number};
 use super::{BESIDE_BYTES_MIN, CHANGED, PLAIN_NAME, STAYS_BYTES_MIN};
-use crate::array::Array;
-use crate::array::held::{Place, Root};
+use crate::array::held::{Blocks, Changed, Root};
+use crate::array::{Array, BLOCKS_MAX};
 use crate::wire::{self, ByteSink, EncodeError, Encoder, WireError};
 use serde::ser::{self, Serialize, Serializer};
 use std::any::type_name;
@@ -12,67 +12,75 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// From this many numbers on, encoding them one by one is worth a word.
 const LONG_ELEMENTS: usize = 8 << 10;
 
+/// The first arrays of a value may have a block each, this many. Behind them there is room for
+/// blocks that hold several, each twice as long as the one before.
+const SINGLE_BLOCKS_MAX: usize = BLOCKS_MAX / 2;
+
+/// The first such block, in bytes.
+const GATHERED_BYTES_MIN: usize = 64 << 10;
+
 /// The arrays of a value, in the order in which they were found.
+///
+/// A long one stays in the value if it can, and else is a copy; each is a block of its own. Short
+/// ones are copied one behind the other, into blocks that do not grow: when one is full, the next
+/// is begun.
 #[derive(Default)]
 pub(crate) struct Beside {
-    /// The value, if its array may stay in it.
-    root: Option<Root>,
-    /// The first, as long as there is no other: as a part of the value,
-    place: Option<Place>,
-    /// or as a copy.
-    first: Option<Array>,
-    /// Several, one behind the other.
-    all: Vec<u8>,
+    blocks: Blocks,
+    /// Short arrays behind those blocks, one behind the other.
+    gathered: Vec<u8>,
+    /// The bytes of all together.
+    bytes: usize,
 }
 
 impl Beside {
-    /// Those of this value, of which one may stay where it is; `None`: all are copied.
+    /// Those of this value, of which some may stay where they are; `None`: all are copied.
     pub(crate) fn of(root: Option<Root>) -> Self {
-        Beside { root, ..Beside::default() }
+        Beside { blocks: Blocks::of(root), ..Beside::default() }
     }
 
     /// Adds an array. Returns whether there was room for it, in bytes.
     fn add(&mut self, found: &Found<'_>, room: usize) -> Result<bool, EncodeError> {
-        if found.bytes.len() > room.saturating_sub(self.len()) {
+        let bytes = found.bytes.len();
+        if bytes > room.saturating_sub(self.bytes) {
             return Ok(false);
         }
-        let is_first = self.len() == 0;
-        if is_first && found.bytes.len() >= STAYS_BYTES_MIN {
-            self.place = self.root.as_ref().and_then(|root| found.place_in(root));
-            if self.place.is_some() {
-                return Ok(true);
+        let is_long = bytes >= STAYS_BYTES_MIN;
+        let count = self.blocks.count() + usize::from(!self.gathered.is_empty());
+        if count > 0 && !(is_long && count < SINGLE_BLOCKS_MAX) {
+            self.gather(found.bytes);
+        } else {
+            self.close_gathered();
+            let stays = is_long && found.stay_in(&mut self.blocks).map_err(changed)?;
+            if !stays {
+                self.blocks.add_copy(found.to_array());
             }
         }
-        if is_first {
-            self.first = Some(found.to_array());
-            return Ok(true);
-        }
-        self.gather()?;
-        self.all.extend_from_slice(found.bytes);
+        self.bytes += bytes;
         Ok(true)
     }
 
-    /// Copies the first array, so that others can follow.
-    fn gather(&mut self) -> Result<(), EncodeError> {
-        if let Some(place) = self.place.take() {
-            let copied = place.with(|bytes| self.all.extend_from_slice(bytes));
-            return copied.ok_or(EncodeError::Other(CHANGED));
+    /// Copies an array behind others.
+    fn gather(&mut self, bytes: &[u8]) {
+        let is_full = self.gathered.capacity() - self.gathered.len() < bytes.len();
+        if is_full && self.blocks.count() + 1 < BLOCKS_MAX {
+            let room = GATHERED_BYTES_MIN.max(2 * self.gathered.capacity()).max(bytes.len());
+            self.close_gathered();
+            self.gathered.reserve_exact(room);
         }
-        if let Some(first) = self.first.take() {
-            self.all.extend_from_slice(first.bytes());
-        }
-        Ok(())
+        self.gathered.extend_from_slice(bytes);
     }
 
-    /// The array that is to stay in the value.
-    pub(crate) fn take_place(&mut self) -> Option<Place> {
-        self.place.take()
+    fn close_gathered(&mut self) {
+        if !self.gathered.is_empty() {
+            self.blocks.add_copy(std::mem::take(&mut self.gathered).into());
+        }
     }
 
-    /// The number of bytes.
-    pub(crate) fn len(&self) -> usize {
-        let first = self.first.as_ref().map_or(0, |array| array.bytes().len());
-        self.all.len() + self.place.as_ref().map_or(first, Place::len)
+    /// All arrays, if some are to stay in the value.
+    pub(crate) fn take_blocks(&mut self) -> Option<Blocks> {
+        self.close_gathered();
+        self.blocks.stay().then(|| std::mem::take(&mut self.blocks))
     }
 
     /// Appends all to the encoding itself, where [`decode_with`](super::decode_with) finds it as
@@ -82,19 +90,24 @@ impl Beside {
     ///
     /// [`WireError::Encode`]: the value has changed.
     pub(crate) fn append_to(&mut self, bytes: &mut impl ByteSink) -> Result<(), WireError> {
-        self.gather()?;
-        let all = std::mem::take(&mut self.all);
-        if !all.is_empty() {
-            bytes.append(&all);
-            bytes.append(&(all.len() as u64).to_le_bytes());
+        self.close_gathered();
+        std::mem::take(&mut self.blocks).for_each(|block| bytes.append(block)).map_err(changed)?;
+        let length = std::mem::take(&mut self.bytes);
+        if length > 0 {
+            bytes.append(&(length as u64).to_le_bytes());
         }
         Ok(())
     }
 
     /// What has been copied to go beside the encoding, if anything has.
-    pub(crate) fn into_array(self) -> Option<Array> {
-        self.first.or_else(|| (!self.all.is_empty()).then(|| self.all.into()))
+    pub(crate) fn into_array(mut self) -> Option<Array> {
+        self.close_gathered();
+        self.blocks.into_array()
     }
+}
+
+fn changed(_: Changed) -> EncodeError {
+    EncodeError::Other(CHANGED)
 }
 
 /// The value's encoding, with its arrays at the end.

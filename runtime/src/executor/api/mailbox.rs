@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::mail_types::{AnyMail, MailTypes};
+use super::waiting::{Wait, Waiting};
 use crate::error::TaskError;
 use crate::executor::keep::deaths::DeathListener;
 use crate::executor::keep::inbox::InboxItem;
@@ -57,8 +58,8 @@ struct State<T> {
     /// PEs that have died, and those of them that `receive_any` has yet to report.
     dead: BTreeSet<Pe>,
     unreported_deaths: VecDeque<Pe>,
-    /// The task that waits for a value of any sender.
-    waker: Option<Waker>,
+    /// The tasks that wait for a value of any sender.
+    waiting: Waiting,
     /// No value arrives any more: the key was forgotten.
     is_closed: bool,
     /// Whether a value has ever arrived, and whether a task has ever waited.
@@ -69,14 +70,18 @@ struct State<T> {
 struct Sender<T> {
     values: VecDeque<T>,
     is_queued: bool,
-    /// The task that waits for a value of this sender.
-    waker: Option<Waker>,
+    /// The tasks that wait for a value of this sender.
+    waiting: Waiting,
+}
+
+fn wake_all(waiting: impl Iterator<Item = Waker>) {
+    waiting.for_each(|waker| discard_with(|| waker.wake()));
 }
 
 impl<T> State<T> {
     /// Whether a task waits, as far as is known: it may have given up.
     fn is_awaited(&self) -> bool {
-        self.waker.is_some() || self.from.values().any(|sender| sender.waker.is_some())
+        !self.waiting.is_empty() || self.from.values().any(|sender| !sender.waiting.is_empty())
     }
 
     /// The next value; senders take turns.
@@ -99,7 +104,7 @@ impl<T> State<T> {
 
 impl<T> Default for Sender<T> {
     fn default() -> Self {
-        Sender { values: VecDeque::new(), is_queued: false, waker: None }
+        Sender { values: VecDeque::new(), is_queued: false, waiting: Waiting::default() }
     }
 }
 
@@ -110,7 +115,7 @@ impl<T> MailQueue<T> {
             queue: VecDeque::new(),
             dead: BTreeSet::new(),
             unreported_deaths: VecDeque::new(),
-            waker: None,
+            waiting: Waiting::default(),
             is_closed: false,
             has_come: false,
             has_waited: false,
@@ -118,31 +123,58 @@ impl<T> MailQueue<T> {
         MailQueue { state: Lock::new(state), types }
     }
 
+    fn wait(&self, from: Option<Pe>) -> MailWait<'_, T> {
+        MailWait { mail_queue: self, from, number: Wait::default() }
+    }
+
     fn close(&self) {
         let mut state = self.state.lock();
         state.is_closed = true;
-        let any = state.waker.take();
-        let senders = state.from.values_mut().filter_map(|sender| sender.waker.take());
+        let any = state.waiting.take();
+        let senders = state.from.values_mut().flat_map(|sender| sender.waiting.take());
         let waiting: Vec<_> = senders.chain(any).collect();
         drop(state);
-        waiting.into_iter().for_each(|waker| discard_with(|| waker.wake()));
+        wake_all(waiting.into_iter());
     }
 
     /// Adds a value. Returns whether it is the first that has ever come.
     fn put(&self, from: Pe, value: T) -> bool {
         let mut state = self.state.lock();
         let is_first = !std::mem::replace(&mut state.has_come, true);
-        let State { from: senders, queue, waker, .. } = &mut *state;
-        let any = waker.take();
+        let State { from: senders, queue, waiting, .. } = &mut *state;
+        let any = waiting.take();
         let sender = senders.entry(from).or_default();
         sender.values.push_back(value);
         if !std::mem::replace(&mut sender.is_queued, true) {
             queue.push_back(from);
         }
-        let one = sender.waker.take();
+        let by_name = sender.waiting.take();
         drop(state);
-        one.into_iter().chain(any).for_each(|waker| discard_with(|| waker.wake()));
+        wake_all(by_name.chain(any));
         is_first
+    }
+}
+
+/// A task's wait for a value. Nothing is left of it when it is dropped.
+struct MailWait<'a, T> {
+    mail_queue: &'a MailQueue<T>,
+    from: Option<Pe>,
+    number: Wait,
+}
+
+impl<T> Drop for MailWait<'_, T> {
+    fn drop(&mut self) {
+        if self.number == Wait::default() {
+            return;
+        }
+        let mut state = self.mail_queue.state.lock();
+        let waiting = match self.from {
+            None => Some(&mut state.waiting),
+            Some(from) => state.from.get_mut(&from).map(|sender| &mut sender.waiting),
+        };
+        let waker = waiting.and_then(|waiting| waiting.remove(self.number));
+        drop(state);
+        drop(waker);
     }
 }
 
@@ -169,10 +201,10 @@ impl<T: Send> DeathListener for MailQueue<T> {
             return;
         }
         state.unreported_deaths.push_back(dead);
-        let one = state.from.get_mut(&dead).and_then(|sender| sender.waker.take());
-        let any = state.waker.take();
+        let by_name = state.from.get_mut(&dead).map(|sender| sender.waiting.take());
+        let any = state.waiting.take();
         drop(state);
-        one.into_iter().chain(any).for_each(|waker| discard_with(|| waker.wake()));
+        wake_all(by_name.into_iter().flatten().chain(any));
     }
 }
 
@@ -186,6 +218,20 @@ impl<T> Drop for MailQueue<T> {
 impl<T: Portable> Mailbox<T> {
     /// Sends a value to the mailbox of this key and type on a PE, which may be this one. The
     /// mailbox need not exist there yet. Values from one PE to another arrive in order.
+    ///
+    /// The value is moved, so that its arrays can be read from where they lie until the other PE
+    /// has them: nothing can change them meanwhile.
+    ///
+    /// ```compile_fail,E0382
+    /// # use ultramarine_runtime::executor::Mailbox;
+    /// # use ultramarine_runtime::error::TaskError;
+    /// # use ultramarine_topology::Pe;
+    /// fn send(mailbox: &Mailbox<Vec<f64>>, mut values: Vec<f64>) -> Result<(), TaskError> {
+    ///     mailbox.send(Pe::new(1), values)?;
+    ///     values[0] = 0.5;
+    ///     Ok(())
+    /// }
+    /// ```
     ///
     /// # Errors
     ///
@@ -201,8 +247,8 @@ impl<T: Portable> Mailbox<T> {
         self.cx.tell(to, deliver, (self.key, self.cx.pe(), value))
     }
 
-    /// The next value from this PE. Waits for it without a limit: see [`Context::timeout`]. One
-    /// task at a time may wait for the same PE.
+    /// The next value from this PE. Waits for it without a limit: see [`Context::timeout`]. If
+    /// several tasks wait, each value goes to one of them.
     ///
     /// # Errors
     ///
@@ -214,13 +260,14 @@ impl<T: Portable> Mailbox<T> {
         if from.number() >= pes {
             return Err(TaskError::NoSuchPe { pe: from, pes });
         }
-        std::future::poll_fn(|waker| {
+        let mut wait = self.mail_queue.wait(Some(from));
+        std::future::poll_fn(move |waker| {
             let mut state = self.mail_queue.state.lock();
             let sender = state.from.entry(from).or_default();
             if let Some(value) = sender.values.pop_front() {
                 return Poll::Ready(Ok(value));
             }
-            let old = sender.waker.replace(waker.waker().clone());
+            let old = sender.waiting.add(&mut wait.number, waker.waker());
             let is_dead = state.dead.contains(&from);
             let is_closed = state.is_closed;
             let is_first = !std::mem::replace(&mut state.has_waited, true);
@@ -238,7 +285,8 @@ impl<T: Portable> Mailbox<T> {
     }
 
     /// The next value of any sender, and the PE that sent it. Senders take turns. Waits without a
-    /// limit: see [`Context::timeout`]. One task at a time may wait for it.
+    /// limit: see [`Context::timeout`]. If several tasks wait, each value, and the news of each
+    /// death, goes to one of them.
     ///
     /// # Errors
     ///
@@ -246,7 +294,8 @@ impl<T: Portable> Mailbox<T> {
     /// died, once, also if it never sent anything; others may still send. [`TaskError::Cancelled`]
     /// if the key was forgotten here, [`TaskError::ShuttingDown`] if the job ends.
     pub async fn receive_any(&self) -> Result<(Pe, T), TaskError> {
-        std::future::poll_fn(|waker| {
+        let mut wait = self.mail_queue.wait(None);
+        std::future::poll_fn(move |waker| {
             let mut state = self.mail_queue.state.lock();
             if let Some(found) = state.next_of_any() {
                 return Poll::Ready(Ok(found));
@@ -254,7 +303,7 @@ impl<T: Portable> Mailbox<T> {
             if let Some(pe) = state.unreported_deaths.pop_front() {
                 return Poll::Ready(Err(TaskError::Died { pe }));
             }
-            let old = state.waker.replace(waker.waker().clone());
+            let old = state.waiting.add(&mut wait.number, waker.waker());
             let is_closed = state.is_closed;
             let is_first = !std::mem::replace(&mut state.has_waited, true);
             drop(state);
@@ -361,9 +410,9 @@ mod tests {
         let mut state = mail_queue.state.lock();
         for (sender, by) in [(1, 0), (2, 1)] {
             let sender = state.from.entry(Pe::new(sender)).or_default();
-            sender.waker = Some(woken[by].waker());
+            drop(sender.waiting.add(&mut Wait::default(), &woken[by].waker()));
         }
-        state.waker = Some(woken[2].waker());
+        drop(state.waiting.add(&mut Wait::default(), &woken[2].waker()));
         drop(state);
         (mail_queue, woken)
     }

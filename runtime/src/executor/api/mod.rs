@@ -12,6 +12,7 @@
 //! | `store` | values that the tasks on one PE share by key |
 //! | `values` | values that stay in a process, and their handles |
 //! | `sleep` | sleeping and timeouts |
+//! | `waiting` | tasks that wait for the same thing |
 //! | `deaths` | which PEs have died |
 //! | `statistics` | the statistics of all PEs |
 
@@ -28,3 +29,4 @@ pub(crate) mod statistics;
 pub(crate) mod store;
 pub(crate) mod telling;
 pub(crate) mod values;
+mod waiting;

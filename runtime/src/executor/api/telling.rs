@@ -235,7 +235,7 @@ fn pack_with<A: Portable, V: Portable + Sync>(
 ) -> Result<Bytes, PackError<WithValue<A, V>>> {
     let pack = || {
         let value = value?;
-        let is_long = |array: &Array| array.bytes().len() >= Message::ARRAY_BYTES_MIN;
+        let is_long = |array: &Array| array.size_bytes() >= Message::ARRAY_BYTES_MIN;
         let array = array::share(&value).filter(is_long);
         few.append(&[u8::from(array.is_some())]);
         codec::<A, _>(label, || wire::encode_within(usize::MAX, &argument, &mut few))?;

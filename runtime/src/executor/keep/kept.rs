@@ -59,6 +59,7 @@ impl Kept {
     /// Forgets everything: the PE has left.
     pub(crate) fn clear(&self) {
         self.timers.clear();
+        self.inbox.clear();
         self.store.forget(|_| true);
         self.values.clear();
     }

@@ -10,6 +10,7 @@ use crate::executor::schedule::threads::STACK_BYTES;
 use crate::executor::schedule::threads::workers;
 use crate::executor::task::activity::{Activity, MAIN_TASK};
 use crate::executor::task::caught::caught_own;
+use crate::large_blocks::give_back_unused;
 use crate::settings::STRAGGLERS_MAX;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -121,6 +122,7 @@ impl Processor {
             let busy = self.are_working() || !self.queues.is_empty();
             if !busy {
                 self.guests.tidy();
+                give_back_unused();
             }
             if std::mem::replace(&mut was_busy, busy) && !busy {
                 // While workers were busy the pauses have grown: they begin anew.

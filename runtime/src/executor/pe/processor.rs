@@ -4,6 +4,7 @@ use super::counts::{BootstrapTraffic, Counts};
 use super::crew::Crew;
 use super::driver::Driver;
 use super::ending::{Ending, RestartableMain};
+use super::take_turn::drop_left;
 use super::turns::Turns;
 use crate::code::Name;
 use crate::executor::engine::failure::JobError;
@@ -152,6 +153,8 @@ impl Processor {
         // A thread that leaves more from now on ends it itself.
         self.turns.end_outbox();
         self.crew.close();
+        // Those that were being sent until now.
+        drop_left();
         self.ending.take_no_part();
     }
 

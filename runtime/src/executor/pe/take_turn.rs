@@ -17,6 +17,11 @@ use std::time::{Duration, Instant};
 /// A worker without work takes a turn after this time even if nothing has happened.
 const IDLE_TURN_EVERY: Duration = Duration::from_micros(20);
 
+/// Drops the values whose arrays have been sent. User code may run then.
+pub(super) fn drop_left() {
+    take_left().into_iter().for_each(discard);
+}
+
 /// A turn in which nothing happened.
 pub(crate) struct QuietTurn {
     need: Need,
@@ -75,7 +80,7 @@ impl Processor {
         let engine = self.turns.try_engine()?;
         let (turn, results, _discarded) = self.turn_at(engine, Effort::Brief);
         self.settle_all(results);
-        take_left().into_iter().for_each(discard);
+        drop_left();
         Some(turn)
     }
 
@@ -93,7 +98,7 @@ impl Processor {
         self.pump();
         let (turn, results, _discarded) = self.turn_at(self.turns.engine(), Effort::Brief);
         self.settle_all(results);
-        take_left().into_iter().for_each(discard);
+        drop_left();
         turn
     }
 

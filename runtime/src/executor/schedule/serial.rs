@@ -37,6 +37,12 @@ impl<T> Serial<T> {
         next
     }
 
+    /// Drops the items that wait.
+    pub(crate) fn clear(&self) {
+        let waiting = std::mem::take(&mut self.0.lock().waiting);
+        drop(waiting);
+    }
+
     /// Whether another item waits. If not, the thread that empties the queue must stop.
     pub(crate) fn goes_on(&self) -> bool {
         let mut queue = self.0.lock();

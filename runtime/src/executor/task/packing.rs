@@ -87,9 +87,9 @@ pub(crate) fn pack<T: Portable>(
             let mut draft = Draft { few, many: Vec::new() };
             let (encoded, kept) = encode_and_keep(value, |value, root| {
                 let mut encoded = draft.encode(label, value, Some(root), room);
-                let place = encoded.as_mut().ok().and_then(Option::as_mut);
-                let place = place.and_then(Beside::take_place);
-                (encoded, place)
+                let blocks = encoded.as_mut().ok().and_then(Option::as_mut);
+                let blocks = blocks.and_then(Beside::take_blocks);
+                (encoded, blocks)
             });
             let beside = match (encoded, kept) {
                 (Ok(None), Kept::Value(value)) => return Err(PackError::TooLong(value)),

@@ -12,10 +12,10 @@ use std::sync::Arc;
 /// process nothing is copied at all.
 ///
 /// Other values are encoded, but for the arrays of numbers in them, wherever they lie: from 4 KiB
-/// on their bytes go beside the encoding. If the only one is a `Vec` of 32 KiB or more that lies in
-/// the value itself (in a field, a tuple, an `Option`, not behind a `Box` or in another `Vec`), it
-/// is not copied before it leaves; the value is kept until then, and dropped by a thread of the
-/// runtime. Several arrays are put together first. [`plain`](crate::plain) has the same done for
+/// on their bytes go beside the encoding. A `Vec` of 32 KiB or more that lies in the value itself
+/// (in a field, a tuple, an `Option`, not behind a `Box` or in another `Vec`) is not copied before
+/// it leaves; the value is kept until then, and dropped by a thread of the runtime. Others are
+/// copied once, and so are all after the first 32. [`plain`](crate::plain) has the same done for
 /// elements of other types: structures of numbers. What serde is given number by number, as by a
 /// `VecDeque`, is encoded so; a build for debugging says it once.
 ///
@@ -47,7 +47,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Portable for T {}
 pub fn memory_estimate<T: Portable + Sync>(value: &Arc<T>) -> usize {
     let own = size_of::<T>();
     match array::share(value) {
-        Some(array) => own + array.bytes().len(),
+        Some(array) => own + array.size_bytes(),
         None => own + wire::encoded_len(&**value).unwrap_or(0),
     }
 }

@@ -47,7 +47,7 @@ impl Buffers {
 
     /// Drops an array, or keeps it for the port's owner to drop if it is large.
     pub(super) fn discard(&mut self, array: Array) {
-        if array.bytes().len() >= LARGE_BYTES {
+        if array.size_bytes() >= LARGE_BYTES {
             self.discarded.push(array);
         }
     }

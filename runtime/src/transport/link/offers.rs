@@ -1,10 +1,10 @@
 //! Large arrays that a peer on the same host copies out of the sender's memory.
 //!
-//! The stream says only where such an array lies (`OFFER`). The peer copies it from there, one part
-//! at each poll so that other messages do not wait, and then says so (`FETCHED`): one copy in all,
-//! and none by the sender. A peer that cannot copy (not every container allows it) says that
-//! (`REFUSED`). Then this array is sent in pieces, and so are all later ones. A message that must
-//! not arrive before an offered array is offered itself, without an array.
+//! The stream says only where the blocks of such an array lie (`OFFER`). The peer copies it from
+//! there, one part at each poll so that other messages do not wait, and then says so (`FETCHED`):
+//! one copy in all, and none by the sender. A peer that cannot copy (not every container allows it)
+//! says that (`REFUSED`). Then this array is sent in pieces, and so are all later ones. A message
+//! that must not arrive before an offered array is offered itself, without an array.
 //!
 //! A sender that believes the peer dead may drop an array that the peer is still copying. So each
 //! sender has a *seal*, a word of its memory that it changes before it drops anything. The peer
@@ -12,9 +12,9 @@
 //! before it are those of the array. For the same reason another process that has got the process
 //! number of the sender is not taken for it.
 
-use super::queue::{Queue, Queued, array_bytes};
+use super::queue::{Queue, Queued};
 use super::records::{Offer, OfferReply};
-use crate::array::{Array, IncomingArray};
+use crate::array::{Array, BlockShape, IncomingBlocks};
 use crate::os_memory;
 use rustix::process::Pid;
 use std::collections::VecDeque;
@@ -85,14 +85,13 @@ impl Offers {
     /// Keeps a message's array until the peer has it. Returns the offer to send.
     pub(super) fn add(&mut self, queued: Queued) -> Offer {
         let seal = self.seal.get_or_insert_with(Seal::new);
-        let array = queued.array.as_ref();
+        let place = |block: &Array| (block.bytes().as_ptr().addr() as u64, BlockShape::of(block));
+        let blocks = queued.array.as_ref().map_or(&[][..], Array::blocks);
         let offer = Offer {
             process: std::process::id(),
-            address: array.map_or(0, |array| array.bytes().as_ptr().addr() as u64),
-            bytes: array_bytes(array) as u64,
-            alignment: array.map_or(1, |array| array.alignment() as u8),
             seal_address: std::ptr::from_ref(&*seal.word).addr() as u64,
             seal: seal.value,
+            blocks: blocks.iter().map(place).collect(),
         };
         self.open.push(queued);
         offer
@@ -138,7 +137,7 @@ pub(super) struct Fetches {
     /// The oldest first, each with the message that it belongs to.
     open: VecDeque<(Vec<u8>, Offer)>,
     /// The part of the oldest that has been copied.
-    incoming: Option<IncomingArray>,
+    incoming: Option<IncomingBlocks>,
     is_refusing: bool,
 }
 
@@ -155,7 +154,7 @@ impl Fetches {
 
     /// Whether the oldest is a message without an array, which need not be copied.
     pub(super) fn is_ready(&self) -> bool {
-        self.open.front().is_some_and(|(_, offer)| offer.bytes == 0)
+        self.open.front().is_some_and(|(_, offer)| offer.blocks.is_empty())
     }
 
     /// Copies the next part of the oldest array, and delivers the array if that was the last part.
@@ -171,7 +170,8 @@ impl Fetches {
             return Some(OfferReply::Fetched);
         }
         let (_, offer) = self.open.front()?;
-        let mut incoming = self.incoming.take().or_else(|| offer.begin());
+        let mut incoming =
+            self.incoming.take().or_else(|| IncomingBlocks::new(offer.shapes().collect()));
         if !incoming.as_mut().is_some_and(|array| offer.copy_part(array, part_bytes)) {
             *self = Fetches { is_refusing: true, ..Fetches::default() };
             return Some(OfferReply::Refused);
@@ -185,21 +185,25 @@ impl Fetches {
 }
 
 impl Offer {
-    /// Memory for the array; `None` if no array has this length and alignment.
-    fn begin(&self) -> Option<IncomingArray> {
-        IncomingArray::new(usize::try_from(self.bytes).ok()?, usize::from(self.alignment))
-    }
-
     /// Copies the next bytes. Returns whether they are those of the array.
-    fn copy_part(&self, array: &mut IncomingArray, part_bytes: usize) -> bool {
+    fn copy_part(&self, array: &mut IncomingBlocks, part_bytes: usize) -> bool {
         let Some(process) = i32::try_from(self.process).ok().and_then(Pid::from_raw) else {
             return false;
         };
-        let from = self.address.wrapping_add(self.bytes - array.missing() as u64);
-        array.fill(part_bytes, |part| {
-            let mut seal = [0; 8];
-            let part = os_memory::read(process, from, part, (self.seal_address, &mut seal)).ok()?;
-            (seal == self.seal.to_ne_bytes()).then_some(part)
-        })
+        let end = array.missing().saturating_sub(part_bytes);
+        loop {
+            let left = array.missing_of_block();
+            let Some((address, shape)) = self.blocks.get(array.whole()) else { return false };
+            let from = address.wrapping_add(shape.bytes - left as u64);
+            let is_copied = array.fill(array.missing() - end, |part| {
+                let mut seal = [0; 8];
+                let behind = (self.seal_address, &mut seal[..]);
+                let part = os_memory::read(process, from, part, behind).ok()?;
+                (seal == self.seal.to_ne_bytes()).then_some(part)
+            });
+            if !is_copied || array.missing() == end {
+                return is_copied;
+            }
+        }
     }
 }

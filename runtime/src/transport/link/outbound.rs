@@ -19,14 +19,11 @@ use super::buffers::Buffers;
 use super::offers::Offers;
 use super::queue::{Queue, Queued};
 use super::records::{self, OfferReply, PREFIX_BYTES};
-use super::segment::{SegmentContent, StreamSegment};
+use super::segment::{Appending, PIECE_BYTES_MAX, SegmentContent, StreamSegment};
 use crate::array::Array;
 use crate::transport::handoff::ArrayHandoff;
 use std::collections::VecDeque;
 use std::time::Duration;
-
-/// The longest piece of an array, in bytes: with its prefix it fills the longest frame of any lane.
-const PIECE_BYTES_MAX: usize = (64 << 10) - 64;
 
 /// Messages go into a new segment when the last segment has this many bytes: a segment that is
 /// never acknowledged as a whole would grow without end.
@@ -82,15 +79,6 @@ pub(super) enum ArrayRoute<'a> {
     Pieces,
 }
 
-/// An array that is being appended in pieces. It has been announced.
-struct Appending {
-    array: Array,
-    /// How many of its bytes are appended.
-    appended: usize,
-    /// As of its message.
-    in_order: bool,
-}
-
 /// What follows from an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AckOutcome {
@@ -141,8 +129,7 @@ impl Outbound {
     /// Those of them that are not appended to the stream, without what is offered.
     fn waiting_bytes(&self) -> usize {
         let begun = self.appending.as_ref();
-        let rest = begun.map_or(0, |begun| begun.array.bytes().len() - begun.appended);
-        rest + self.waiting.bytes()
+        begun.map_or(0, Appending::left) + self.waiting.bytes()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -267,21 +254,16 @@ impl Outbound {
         if self.appending.is_none() && !self.append_waiting(buffers) {
             return false;
         }
-        let Some(Appending { array, appended, in_order }) = self.appending.take() else {
-            return true;
-        };
-        let bytes = PIECE_BYTES_MAX.min(array.bytes().len() - appended);
-        let (prefix, range) = (records::piece_prefix(bytes), appended..appended + bytes);
-        let appended = range.end;
-        if bytes > 0 {
-            let content = SegmentContent::Piece { prefix, array: array.clone(), range };
+        let Some(begun) = &mut self.appending else { return true };
+        if let Some((array, range)) = begun.next_piece() {
+            let bytes = range.len();
+            let content =
+                SegmentContent::Piece { prefix: records::piece_prefix(bytes), array, range };
             self.segments.push_back(StreamSegment { start: self.appended, content });
             self.appended += (PREFIX_BYTES + bytes) as u64;
         }
         self.last_piece_end = self.appended;
-        if appended < array.bytes().len() {
-            self.appending = Some(Appending { array, appended, in_order });
-        }
+        self.appending.take_if(|begun| begun.left() == 0);
         true
     }
 
@@ -293,7 +275,7 @@ impl Outbound {
             Some(array) => records::write_announcement(stream, &message, array),
             None => records::write_message(stream, &message),
         });
-        self.appending = array.map(|array| Appending { array, appended: 0, in_order });
+        self.appending = array.map(|array| Appending::new(array, in_order));
         true
     }
 

@@ -67,5 +67,5 @@ impl Queue {
 
 /// The number of bytes of an array, if there is one.
 pub(super) fn array_bytes(array: Option<&Array>) -> usize {
-    array.map_or(0, |array| array.bytes().len())
+    array.map_or(0, Array::size_bytes)
 }

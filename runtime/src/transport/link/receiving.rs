@@ -99,7 +99,7 @@ impl Port {
         let part_bytes = self.part_size.next(counters.messages_sent + counters.messages_received);
         peer.fetch(part_bytes, &mut self.resources, &mut |message, array| {
             counters.messages_received += 1;
-            counters.bytes_fetched += array.as_ref().map_or(0, |array| array.bytes().len() as u64);
+            counters.bytes_fetched += array.as_ref().map_or(0, |array| array.size_bytes() as u64);
             deliver(from, message, array);
         });
         peer.enlist_fetched(from, &mut self.fetched);

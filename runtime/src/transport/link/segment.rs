@@ -4,6 +4,9 @@ use super::records::PREFIX_BYTES;
 use crate::array::Array;
 use std::ops::Range;
 
+/// The longest piece of an array, in bytes: with its prefix it fills the longest frame of any lane.
+pub(super) const PIECE_BYTES_MAX: usize = (64 << 10) - 64;
+
 /// Bytes that stand together in the stream.
 pub(super) struct StreamSegment {
     /// The position of the first byte.
@@ -36,6 +39,45 @@ impl StreamSegment {
                 write(&array.bytes()[range.clone()][from - PREFIX_BYTES..]);
             }
             SegmentContent::Piece { prefix, .. } => write(&prefix[from..]),
+        }
+    }
+}
+
+/// An array that is being appended in pieces. It has been announced.
+pub(super) struct Appending {
+    array: Array,
+    /// The block of which the next piece is, and how many of its bytes are appended.
+    block: usize,
+    appended: usize,
+    /// How many bytes of all blocks are not.
+    left: usize,
+    /// As of its message.
+    pub(super) in_order: bool,
+}
+
+impl Appending {
+    pub(super) fn new(array: Array, in_order: bool) -> Appending {
+        let left = array.size_bytes();
+        Appending { array, block: 0, appended: 0, left, in_order }
+    }
+
+    /// How many bytes are not appended.
+    pub(super) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// The next piece: a block, and the range of it. `None`: there is none left.
+    pub(super) fn next_piece(&mut self) -> Option<(Array, Range<usize>)> {
+        loop {
+            let block = self.array.blocks().get(self.block)?;
+            let bytes = PIECE_BYTES_MAX.min(block.bytes().len() - self.appended);
+            if bytes > 0 {
+                let range = self.appended..self.appended + bytes;
+                self.appended = range.end;
+                self.left -= bytes;
+                return Some((block.clone(), range));
+            }
+            (self.block, self.appended) = (self.block + 1, 0);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PortSettings {
     /// The longest message, and the longest array that belongs to a message, in bytes; from 4 KiB
-    /// to 4 GiB - 1. (A message without its array is at most 512 MiB long.) Default 256 MiB.
+    /// to 4 GiB - 1. Default 256 MiB.
     pub message_bytes_max: usize,
     /// The most that may be in flight towards one peer without an acknowledgement, in frames of
     /// full length; at least 1. Default 1024.

@@ -1,10 +1,11 @@
 //! Messages without a reply.
 
-use super::{PATIENCE, among, jobs, until};
+use super::{PATIENCE, alone, among, jobs, until};
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, JobError, Key, lead, serve};
 use ultramarine_topology::{Distance, Pe};
@@ -115,6 +116,39 @@ fn messages_of_a_pe_do_not_run_side_by_side() {
     });
 }
 
+/// A value stays for as long as its array is being sent, which may be until the job ends.
+#[test]
+fn values_that_were_sent_are_dropped_when_the_job_has_ended() {
+    static ALIVE: AtomicU32 = AtomicU32::new(0);
+    struct Counted(());
+    impl Default for Counted {
+        fn default() -> Self {
+            ALIVE.fetch_add(1, SeqCst);
+            Counted(())
+        }
+    }
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            ALIVE.fetch_sub(1, SeqCst);
+        }
+    }
+    #[derive(Serialize, Deserialize)]
+    struct Long(Vec<u64>, #[serde(skip)] Counted);
+    alone(1, async |cx| {
+        let ignore = async |_: Context, _: Long| ();
+        for _ in 0..20 {
+            let long = Long(vec![7; 100_000], Counted::default());
+            cx.tell(cx.pe(), ignore, long).expect("it is sent");
+        }
+    });
+    // Workers may still be at it.
+    let end = Instant::now() + PATIENCE;
+    while ALIVE.load(SeqCst) > 0 && Instant::now() < end {
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(ALIVE.load(SeqCst), 0);
+}
+
 #[test]
 fn a_message_that_cannot_be_sent_is_an_error() {
     among(2, 1, async |cx| {
@@ -124,6 +158,32 @@ fn a_message_that_cannot_be_sent_is_an_error() {
         let too_large = vec![0u8; 2 << 30];
         let refused = cx.tell_all(ignore, too_large);
         assert!(matches!(refused, Err(TaskError::TooLarge { .. })), "{refused:?}");
+        let ignore = async |_: Context, _: (u8, Vec<u8>)| {};
+        let refused = cx.tell(Pe::new(1), ignore, (1, vec![0; 2 << 30]));
+        assert!(matches!(refused, Err(TaskError::TooLarge { .. })), "{refused:?}");
+    });
+}
+
+#[test]
+fn several_tasks_may_wait_at_one_mailbox() {
+    among(1, 2, async |cx| {
+        let key = cx.new_key();
+        let by_name = async |cx: Context, key| cx.mailbox::<u64>(key).receive(cx.pe()).await;
+        let any = async |cx: Context, key| {
+            cx.mailbox::<u64>(key).receive_any().await.map(|(_, value)| value)
+        };
+        let begun = (0..3).map(|_| cx.spawn(Distance::ZERO, by_name, key));
+        let begun: Vec<_> =
+            begun.chain((0..3).map(|_| cx.spawn(Distance::ZERO, any, key))).collect();
+        cx.sleep(Duration::from_millis(20)).await;
+        (0..6_u64).for_each(|n| cx.mailbox(key).send(cx.pe(), n).expect("it is sent"));
+        let mut found = Vec::new();
+        for task in begun {
+            let value = cx.timeout(PATIENCE, task).await.expect("no task is forgotten");
+            found.push(value.expect("it is well").expect("it has come"));
+        }
+        found.sort_unstable();
+        assert_eq!(found, [0, 1, 2, 3, 4, 5]);
     });
 }
 

@@ -253,7 +253,7 @@ async fn give_value<T: Portable + Sync>(
             .and_then(|encoded| encoded.map(Array::from).map_err(|error| error.of_a_value()))
             .map_err(codec_error::<T>)?,
     };
-    let (bytes, limit) = (array.bytes().len(), pe.value_bytes_max());
+    let (bytes, limit) = (array.size_bytes(), pe.value_bytes_max());
     if bytes > limit {
         return Err(TaskError::TooLarge { what: named::<T>(), bytes, limit });
     }

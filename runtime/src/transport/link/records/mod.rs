@@ -6,7 +6,7 @@
 //! | kind | content |
 //! |---|---|
 //! | `MESSAGE` | a message |
-//! | `ANNOUNCEMENT` | the length and the alignment of an array, and a message that is delivered with it |
+//! | `ANNOUNCEMENT` | the lengths and alignments of an array's blocks, and a message that is delivered with it |
 //! | `PIECE` | the next bytes of the array that was announced last |
 //! | `HANDED_OVER` | the number of an array in the lane's [hand-off table](ArrayHandoff), 8 bytes, and its message |
 //! | `OFFER` | where the sender has an array in its memory, and its message; see `offers.rs` |
@@ -20,7 +20,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::array::{Array, IncomingArray};
+use crate::array::{Array, BLOCKS_MAX, BlockShape, IncomingBlocks, shapes_bytes};
 use crate::transport::handoff::ArrayHandoff;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,21 +28,22 @@ use std::sync::Arc;
 /// Bytes in front of each record.
 pub(super) const PREFIX_BYTES: usize = 4;
 
-/// Bytes between an announcement's prefix and its message: the array's length, 8 bytes, and its
-/// alignment.
-const ARRAY_HEAD_BYTES: usize = 9;
+/// The most bytes between an announcement's prefix and its message: the number of blocks, and of
+/// each the length, 8 bytes, and the alignment.
+const ARRAY_HEAD_BYTES_MAX: usize = 1 + 9 * BLOCKS_MAX;
 
 /// Bytes between the prefix and the message of an array that is handed over.
 const NUMBER_BYTES: usize = 8;
 
-/// Bytes between the prefix and the message of an array that is offered.
-const OFFER_BYTES: usize = 37;
+/// The most bytes between the prefix and the message of an array that is offered. Of each block its
+/// address is there as well, 8 bytes.
+const OFFER_BYTES_MAX: usize = 21 + 17 * BLOCKS_MAX;
 
 /// The longest record, in bytes without its prefix.
 const RECORD_BYTES_MAX: usize = (1 << KIND_SHIFT) - 1;
 
 /// The longest message, in bytes.
-pub(super) const MESSAGE_BYTES_MAX: usize = RECORD_BYTES_MAX - OFFER_BYTES;
+pub(super) const MESSAGE_BYTES_MAX: usize = RECORD_BYTES_MAX - OFFER_BYTES_MAX;
 
 /// The lowest bit of the kind in a prefix.
 const KIND_SHIFT: u32 = 29;
@@ -70,10 +71,17 @@ pub(super) fn write_message(stream: &mut Vec<u8>, message: &[u8]) {
 
 /// Appends the announcement of an array with the message that it belongs to.
 pub(super) fn write_announcement(stream: &mut Vec<u8>, message: &[u8], array: &Array) {
-    stream.extend_from_slice(&prefix(ANNOUNCEMENT, ARRAY_HEAD_BYTES + message.len()));
-    stream.extend_from_slice(&(array.bytes().len() as u64).to_le_bytes());
-    stream.push(array.alignment() as u8);
+    let blocks = array.blocks();
+    let head_bytes = 1 + 9 * blocks.len();
+    stream.extend_from_slice(&prefix(ANNOUNCEMENT, head_bytes + message.len()));
+    stream.push(blocks.len() as u8);
+    blocks.iter().for_each(|block| write_shape(stream, BlockShape::of(block)));
     stream.extend_from_slice(message);
+}
+
+fn write_shape(stream: &mut Vec<u8>, shape: BlockShape) {
+    stream.extend_from_slice(&shape.bytes.to_le_bytes());
+    stream.push(shape.alignment);
 }
 
 /// Appends a message whose array lies in the hand-off table under this number.
@@ -85,12 +93,17 @@ pub(super) fn write_handed_over(stream: &mut Vec<u8>, message: &[u8], number: u6
 
 /// Appends a message whose array the peer copies itself.
 pub(super) fn write_offer(stream: &mut Vec<u8>, message: &[u8], offer: &Offer) {
-    stream.extend_from_slice(&prefix(OFFER, OFFER_BYTES + message.len()));
+    let head_bytes = 21 + 17 * offer.blocks.len();
+    stream.extend_from_slice(&prefix(OFFER, head_bytes + message.len()));
     stream.extend_from_slice(&offer.process.to_le_bytes());
-    for number in [offer.address, offer.bytes, offer.seal_address, offer.seal] {
+    for number in [offer.seal_address, offer.seal] {
         stream.extend_from_slice(&number.to_le_bytes());
     }
-    stream.push(offer.alignment);
+    stream.push(offer.blocks.len() as u8);
+    for (address, shape) in &offer.blocks {
+        stream.extend_from_slice(&address.to_le_bytes());
+        write_shape(stream, *shape);
+    }
     stream.extend_from_slice(message);
 }
 
@@ -109,31 +122,56 @@ pub(super) fn piece_prefix(bytes: usize) -> [u8; PREFIX_BYTES] {
 }
 
 /// Where a sender has an array in its memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Offer {
     pub(super) process: u32,
-    pub(super) address: u64,
-    pub(super) bytes: u64,
     /// The address of the sender's seal, and its value as long as the array is there.
     pub(super) seal_address: u64,
     pub(super) seal: u64,
-    pub(super) alignment: u8,
+    /// The address of each block. Without any it is a message without an array.
+    pub(super) blocks: Vec<(u64, BlockShape)>,
 }
 
 impl Offer {
     /// Splits a record into its offer and its message.
-    fn split(record: &[u8]) -> Option<(Offer, &[u8])> {
-        let (process, mut rest) = record.split_first_chunk()?;
-        let mut numbers = [0; 4];
-        for number in &mut numbers {
-            let (bytes, behind) = rest.split_first_chunk()?;
-            (*number, rest) = (u64::from_le_bytes(*bytes), behind);
-        }
-        let (&alignment, message) = rest.split_first()?;
-        let (process, [address, bytes, seal_address, seal]) =
-            (u32::from_le_bytes(*process), numbers);
-        Some((Offer { process, address, bytes, seal_address, seal, alignment }, message))
+    fn split(mut record: &[u8]) -> Option<(Offer, &[u8])> {
+        let process = u32::from_le_bytes(take_chunk(&mut record)?);
+        let seal_address = u64::from_le_bytes(take_chunk(&mut record)?);
+        let seal = u64::from_le_bytes(take_chunk(&mut record)?);
+        let blocks = take_list(&mut record, |record| {
+            let address = u64::from_le_bytes(take_chunk(record)?);
+            Some((address, take_shape(record)?))
+        });
+        Some((Offer { process, seal_address, seal, blocks: blocks? }, record))
     }
+
+    /// The shapes of the blocks.
+    pub(super) fn shapes(&self) -> impl Iterator<Item = BlockShape> {
+        self.blocks.iter().map(|(_, shape)| *shape)
+    }
+}
+
+/// Takes the first bytes of a record.
+fn take_chunk<const N: usize>(record: &mut &[u8]) -> Option<[u8; N]> {
+    let (chunk, rest) = record.split_first_chunk()?;
+    *record = rest;
+    Some(*chunk)
+}
+
+fn take_shape(record: &mut &[u8]) -> Option<BlockShape> {
+    let bytes = u64::from_le_bytes(take_chunk(record)?);
+    let [alignment] = take_chunk(record)?;
+    Some(BlockShape { bytes, alignment })
+}
+
+/// Takes as many items as the next byte says. `None`: they are too many, or cut.
+fn take_list<T>(
+    record: &mut &[u8],
+    mut take: impl FnMut(&mut &[u8]) -> Option<T>,
+) -> Option<Vec<T>> {
+    let [count] = take_chunk(record)?;
+    let is_possible = usize::from(count) <= BLOCKS_MAX;
+    is_possible.then(|| (0..count).map(|_| take(record)).collect())?
 }
 
 /// The reply to an offer.
@@ -172,7 +210,7 @@ pub(super) struct Records {
     /// The number of bytes of a piece that are still to come.
     piece_bytes: usize,
     /// The array that is arriving, and the message that waits for it.
-    incoming: Option<Box<(Vec<u8>, IncomingArray)>>,
+    incoming: Option<Box<(Vec<u8>, IncomingBlocks)>>,
     /// Records about arrays that are still to be handled.
     to_copy: VecDeque<CopyRecord>,
     /// The table by which arrays may be handed over.
@@ -294,16 +332,16 @@ impl Records {
             }
             OFFER => {
                 let (offer, message) = Offer::split(record).ok_or(Malformed::Nonsense)?;
-                array_bytes(offer.bytes, bytes_max)?;
+                array_bytes(offer.shapes(), message, bytes_max)?;
                 self.to_copy.push_back(CopyRecord::Offered(message.to_vec(), offer));
             }
             FETCHED => self.to_copy.push_back(CopyRecord::Replied(OfferReply::Fetched)),
             REFUSED => self.to_copy.push_back(CopyRecord::Replied(OfferReply::Refused)),
             ANNOUNCEMENT => {
-                let (bytes, rest) = record.split_first_chunk().ok_or(Malformed::Nonsense)?;
-                let (alignment, message) = rest.split_first().ok_or(Malformed::Nonsense)?;
-                let array_bytes = array_bytes(u64::from_le_bytes(*bytes), bytes_max)?;
-                let incoming = IncomingArray::new(array_bytes, usize::from(*alignment));
+                let mut message = record;
+                let shapes = take_list(&mut message, take_shape).ok_or(Malformed::Nonsense)?;
+                let array_bytes = array_bytes(shapes.iter().copied(), message, bytes_max)?;
+                let incoming = IncomingBlocks::new(shapes);
                 let incoming = incoming.filter(|_| self.incoming.is_none());
                 let incoming = incoming.ok_or(Malformed::Nonsense)?;
                 if array_bytes == 0 {
@@ -325,10 +363,15 @@ impl Records {
     }
 }
 
-/// The length of an array, if it is within the limit.
-fn array_bytes(bytes: u64, bytes_max: usize) -> Result<usize, Malformed> {
-    let bytes = usize::try_from(bytes).map_err(|_| Malformed::Nonsense)?;
-    if bytes > bytes_max { Err(Malformed::TooLong(bytes)) } else { Ok(bytes) }
+/// The length of an array of these blocks, if it and its message are within the limit.
+fn array_bytes(
+    shapes: impl Iterator<Item = BlockShape>,
+    message: &[u8],
+    bytes_max: usize,
+) -> Result<usize, Malformed> {
+    let bytes = shapes_bytes(shapes).ok_or(Malformed::Nonsense)?;
+    let longest = bytes.max(message.len());
+    if longest > bytes_max { Err(Malformed::TooLong(longest)) } else { Ok(bytes) }
 }
 
 /// The kind of the record that begins here, and its length in bytes without the prefix, if the
@@ -343,9 +386,9 @@ fn end_of_record(bytes: &[u8], bytes_max: usize) -> Result<Option<usize>, Malfor
     let (end, overhead) = match kind_and_length(bytes) {
         None => return Ok(None),
         Some((MESSAGE, length)) => (length, 0),
-        Some((ANNOUNCEMENT, length)) => (length, ARRAY_HEAD_BYTES),
+        Some((ANNOUNCEMENT, length)) => (length, ARRAY_HEAD_BYTES_MAX),
         Some((HANDED_OVER, length)) => (length, NUMBER_BYTES),
-        Some((OFFER, length)) => (length, OFFER_BYTES),
+        Some((OFFER, length)) => (length, OFFER_BYTES_MAX),
         Some(_) => (0, 0),
     };
     let message_bytes = end.saturating_sub(overhead);

@@ -163,7 +163,7 @@ fn run(
             let Some(&(number, &(from, to, bytes))) = unsent.peek() else { break };
             let mut message = content(number, bytes);
             let array = number % 2 == 1;
-            let array = array.then(|| Array::from(message.split_off(bytes.min(8))));
+            let array = array.then(|| offers::in_two_blocks(message.split_off(bytes.min(8))));
             if !ports[from as usize].send(Pe::new(to), &message, array.as_ref()).unwrap() {
                 break;
             }

@@ -12,8 +12,18 @@ use ultramarine_topology::{Distance, Topology};
 /// So that copying takes several polls.
 const ELEMENTS: u64 = 1 << 20;
 
+/// An array of three blocks.
 fn array(number: u64) -> Array {
-    (0..ELEMENTS).map(|element| number << 32 | element).collect::<Vec<_>>().into()
+    let elements = (0..ELEMENTS).map(|element| number << 32 | element);
+    let words = elements.clone().map(|element| element as u16).collect::<Vec<_>>();
+    let bytes = elements.clone().take(12_345).map(|element| element as u8).collect::<Vec<_>>();
+    Array::of_blocks(vec![words.into(), bytes.into(), elements.collect::<Vec<_>>().into()])
+}
+
+/// These elements in two blocks.
+pub(super) fn in_two_blocks<T: bytemuck::Pod + Send + Sync>(mut elements: Vec<T>) -> Array {
+    let last = elements.split_off(elements.len() / 3);
+    Array::of_blocks(vec![elements.into(), last.into()])
 }
 
 #[test]
@@ -49,7 +59,7 @@ fn arrays_are_copied_and_small_messages_overtake_them() {
         }
     }
     assert_eq!(small_after, Some(0));
-    assert_eq!(ports[1].counters().bytes_fetched, ARRAYS * ELEMENTS * 8);
+    assert_eq!(ports[1].counters().bytes_fetched, ARRAYS * array(0).size_bytes() as u64);
     assert!(ports[0].counters().bytes_sent < 100_000, "{:?}", ports[0].counters());
 }
 
@@ -67,11 +77,13 @@ fn no_message_in_order_overtakes_another() {
             ports.iter_mut().for_each(|port| port.has_neighbours(everybody));
         }
         let (mut left, mut arrived, mut in_order) = (0..MESSAGES, 0, Vec::new());
+        let mut sizes = Vec::new();
         for round in 0.. {
             assert!(round < 100_000, "waited in vain: {arrived} have arrived");
             for number in left.by_ref().take(choose(4) as usize) {
-                let elements = [0, 0, 600, 20_000][choose(4) as usize];
-                let array = (elements > 0).then(|| vec![number; elements].into());
+                let elements = [None, Some(0), Some(600), Some(20_000)][choose(4) as usize];
+                sizes.push(elements);
+                let array = elements.map(|elements| in_two_blocks(vec![number; elements]));
                 let message = [number as u8, u8::from(choose(3) > 0)];
                 let is_sent = if message[1] == 1 {
                     ports[0].send_in_order(Pe::new(1), &message, array.as_ref())
@@ -83,8 +95,12 @@ fn no_message_in_order_overtakes_another() {
             ports[0].poll(MS * 100 * round, &mut nothing).unwrap();
             let mut deliver = |_, message: &[u8], found: Option<Array>| {
                 arrived += 1;
-                if let Some(found) = found {
-                    assert_eq!(u64::from(found.bytes()[0]), u64::from(message[0]));
+                let elements = found.as_ref().map(|found| found.size_bytes() / size_of::<u64>());
+                assert_eq!(elements, sizes[usize::from(message[0])]);
+                if let Some(first) =
+                    found.as_ref().and_then(|found| found.blocks()[1].bytes().first())
+                {
+                    assert_eq!(*first, message[0]);
                 }
                 if message[1] == 1 {
                     in_order.push(message[0]);
@@ -146,7 +162,7 @@ fn fetched(offers: &mut Offers, change: impl FnOnce(&mut Offer)) -> Option<Offer
     let mut offer = offers.add(queued(array(0)));
     change(&mut offer);
     let mut fetches = Fetches::default();
-    fetches.add(Vec::new(), offer);
+    fetches.add(Vec::new(), offer.clone());
     let reply = fetches.go_on(usize::MAX, &mut |_, found| assert_eq!(found, Some(array(0))));
     fetches.add(Vec::new(), offer);
     assert_eq!(
@@ -164,10 +180,13 @@ fn only_what_is_certainly_the_array_is_delivered() {
     let refused = Some(OfferReply::Refused);
     assert_eq!(fetched(offers, |offer| offer.process = i32::MAX as u32), refused);
     assert_eq!(fetched(offers, |offer| offer.process = 0), refused);
-    assert_eq!(fetched(offers, |offer| offer.address = 8), refused);
+    assert_eq!(fetched(offers, |offer| offer.blocks[0].0 = 8), refused);
+    assert_eq!(fetched(offers, |offer| offer.blocks[2].0 = 8), refused);
+    assert_eq!(fetched(offers, |offer| offer.blocks[2].1.alignment = 3), refused);
+    assert_eq!(fetched(offers, |offer| offer.blocks[1].1.bytes = u64::MAX), refused);
     assert_eq!(fetched(offers, |offer| offer.seal_address = 8), refused);
     assert_eq!(fetched(offers, |offer| offer.seal += 1), refused);
-    assert_eq!(fetched(offers, |offer| offer.alignment = 3), refused);
+    assert_eq!(fetched(offers, |offer| offer.blocks[0].1.alignment = 3), refused);
 }
 
 #[test]

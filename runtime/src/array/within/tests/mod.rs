@@ -1,8 +1,10 @@
 //! Values that hold arrays become bytes, and come back.
 
+mod kept;
+
 use super::*;
-use crate::array::IncomingArray;
 use crate::array::held::{Kept, encode_and_keep, take_left};
+use crate::array::{BLOCKS_MAX, BlockShape, IncomingBlocks};
 use crate::wire::{self, WireError};
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;
@@ -12,17 +14,23 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
 use std::sync::Arc;
 
+/// An array as it arrives in another process.
+fn arrived(array: &Array) -> Array {
+    let shapes = array.blocks().iter().map(BlockShape::of).collect();
+    let mut incoming = IncomingBlocks::new(shapes).expect("it is one");
+    incoming.take(&bytes_of(array));
+    incoming.into_array().expect("it is whole")
+}
+
+fn bytes_of(array: &Array) -> Vec<u8> {
+    array.blocks().iter().flat_map(|block| block.bytes().to_vec()).collect()
+}
+
 /// The encoding of a value, and what is beside it, as that arrives in another process.
 fn sent<T: Serialize>(value: &T) -> (Vec<u8>, Option<Array>) {
     let (mut bytes, mut beside) = (Vec::new(), Beside::default());
     assert!(encode_with(usize::MAX, value, &mut bytes, &mut beside).expect("it is encoded"));
-    let array = beside.into_array().map(|array| {
-        let mut incoming =
-            IncomingArray::new(array.bytes().len(), array.alignment()).expect("it is one");
-        incoming.take(array.bytes());
-        incoming.into_array().expect("it is whole")
-    });
-    (bytes, array)
+    (bytes, beside.into_array().as_ref().map(arrived))
 }
 
 /// A value comes back as another type that has the same encoding, in each way.
@@ -39,7 +47,7 @@ fn travels<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) {
 
 /// How many bytes go beside a value.
 fn beside(value: &impl Serialize) -> usize {
-    sent(value).1.map_or(0, |array| array.bytes().len())
+    sent(value).1.map_or(0, |array| array.size_bytes())
 }
 
 #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
@@ -224,7 +232,7 @@ fn an_array_of_other_numbers_is_read_as_such_or_refused() {
 #[test]
 fn lengths_that_lie_are_errors_and_take_no_memory() {
     let (bytes, array) = sent(&(vec![1_u64; 1000], vec![2_u64; 1000]));
-    let array = array.expect("they are long");
+    let array = Array::from(bytes_of(&array.expect("they are long")));
     for shorter in [0, 8, 8000, 15_992] {
         let cut = Some(Array::from(array.bytes()[..shorter].to_vec()));
         assert!(decode_with::<(Vec<u64>, Vec<u64>)>(&bytes, cut).is_err());
@@ -262,120 +270,6 @@ fn depth_costs_no_more_than_in_the_other_encoding() {
         nested = Nested(1, Some(Box::new(nested)));
     }
     assert_eq!(encode(&nested).expect("it is encoded"), wire::encode(&nested).expect("as well"));
-}
-
-/// Encodes a value as one that is sent. Returns its encoding and what is beside it.
-fn kept<T: Serialize + Send + 'static>(value: T) -> (Vec<u8>, Option<Array>) {
-    let (mut bytes, mut beside) = (Vec::new(), Beside::default());
-    let ((), kept) = encode_and_keep(value, |value, root| {
-        beside = Beside::of(Some(root));
-        let encoded = encode_with(usize::MAX, value, &mut bytes, &mut beside);
-        (assert!(encoded.expect("it is encoded")), beside.take_place())
-    });
-    let array = match kept {
-        Kept::Array(array) => Some(array),
-        Kept::Value(_) => beside.into_array(),
-        Kept::Changed(_) => panic!("nothing changes it"),
-    };
-    (bytes, array)
-}
-
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-struct Large([[[u64; 32]; 32]; 2], Vec<f64>);
-
-#[test]
-fn the_only_array_of_a_value_stays_where_it_is() {
-    let array: Vec<f64> = (0..10_000).map(f64::from).collect();
-    let bytes = bytemuck::cast_slice(&array).to_vec();
-    macro_rules! check {
-        ($stays:literal: $value:expr) => {
-            let array = array.clone();
-            let place = array.as_ptr().cast::<u8>();
-            let value = $value(array);
-            let copy = value.clone();
-            let (encoded, beside) = kept(value);
-            let beside = beside.expect("it is long");
-            let stays = beside.bytes().as_ptr() == place;
-            assert_eq!((stays, beside.bytes()), ($stays, &bytes[..]), "{copy:?}");
-            assert_eq!(decode_with(&encoded, Some(beside)).ok(), Some(copy));
-        };
-    }
-    check!(true: |array| (7_u8, array));
-    check!(true: |array| Some(Some(array)));
-    check!(true: |array| [("a".to_owned(), array)]);
-    check!(true: |array| Tile {
-        place: (1, 2),
-        values: array,
-        corners: Vec::new(),
-        name: String::new(),
-        kind: Kind::None,
-    });
-    check!(false: |array| vec![array]);
-    check!(false: |array| Box::new((array, 1)));
-    check!(false: |array: Vec<f64>| (1_u8, array.into_boxed_slice()));
-    // In a value that is too large to be noted twice.
-    check!(false: |array| Large([[[3; 32]; 32]; 2], array));
-}
-
-#[test]
-fn plain_elements_stay_where_they_are() {
-    let corners = vec![[0.5_f32; 3]; 10_000];
-    let place = corners.as_ptr().cast::<u8>();
-    let tile =
-        Tile { place: (1, 2), values: Vec::new(), corners, name: String::new(), kind: Kind::None };
-    let copy = tile.clone();
-    let (encoded, beside) = kept(tile);
-    let beside = beside.expect("it is long");
-    assert_eq!(beside.bytes().as_ptr(), place);
-    assert_eq!(decode_with(&encoded, Some(beside)).ok(), Some(copy));
-}
-
-#[test]
-fn a_value_that_is_kept_is_dropped_by_those_who_ask() {
-    #[derive(Serialize)]
-    struct Noted(
-        Vec<u8>,
-        #[serde(skip)]
-        #[expect(dead_code, reason = "it counts")]
-        Arc<()>,
-    );
-    let alive = Arc::new(());
-    let (_, array) = kept(Noted(vec![7; 100_000], alive.clone()));
-    assert!(array.is_some() && Arc::strong_count(&alive) == 2);
-    drop(array);
-    assert_eq!(Arc::strong_count(&alive), 2, "user code may not run here");
-    // Other tests may take it, too.
-    while Arc::strong_count(&alive) > 1 {
-        drop(take_left());
-    }
-}
-
-/// Code that changes the value while it is encoded would make the noted array wrong.
-#[test]
-fn a_value_that_its_own_serialize_changes_is_noticed() {
-    struct Emptied(RefCell<Vec<u64>>);
-    impl Serialize for Emptied {
-        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-            let done = self.0.serialize(to)?;
-            self.0.take();
-            Ok(done)
-        }
-    }
-    let noted = |value: &_, root| {
-        let (mut bytes, mut beside) = (Vec::new(), Beside::of(Some(root)));
-        let encoded = encode_with(usize::MAX, value, &mut bytes, &mut beside);
-        (encoded.is_ok(), beside.take_place())
-    };
-    let (encoded, kept) = encode_and_keep(Emptied(RefCell::new(vec![7; 100_000])), noted);
-    assert!(encoded && matches!(kept, Kept::Changed(_)));
-    // By the time that another array comes, the first is gone.
-    let two = (Emptied(RefCell::new(vec![7; 100_000])), vec![8_u64; 100_000]);
-    let (encoded, kept) = encode_and_keep(two, |value: &_, root| {
-        let (mut bytes, mut beside) = (Vec::new(), Beside::of(Some(root)));
-        (encode_with(usize::MAX, value, &mut bytes, &mut beside), beside.take_place())
-    });
-    assert!(encoded.is_err_and(|error| error.to_string().contains(CHANGED)));
-    assert!(matches!(kept, Kept::Value(_)));
 }
 
 #[test]
