@@ -1,7 +1,7 @@
 //! Whether a launcher has started this process, as the environment says; and the variables that
 //! launchers set or heed.
 
-use crate::variables::foreign;
+use crate::variables::{foreign, text};
 
 foreign! {
     /// All variables of launchers and batch systems that are read:
@@ -39,12 +39,21 @@ foreign! {
     OMPI_COMM_WORLD_LOCAL_SIZE, "those of this host";
     MPI_LOCALNRANKS, "those of this host that hydra has started";
     UCX_TLS, "what UCX may use to send messages";
+    UCX_RNDV_THRESH, "from which length on UCX sends no message before its receiver wants it";
     OMPI_ALLOW_RUN_AS_ROOT, "that mpiexec may work for root";
     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM, "it really may";
     LSB_JOBID, "a job of LSF";
     PBS_JOBID, "a job of PBS";
     PE_HOSTFILE, "a job of Grid Engine";
     LOADL_HOSTFILE, "a job of LoadLeveler";
+}
+
+/// The setting with which UCX sends messages of any length eagerly.
+pub const UCX_EAGER: (&str, &str) = (UCX_RNDV_THRESH, "inf");
+
+/// Whether this process has that setting.
+pub fn is_ucx_eager() -> bool {
+    text(UCX_EAGER.0).is_some_and(|value| value.trim() == UCX_EAGER.1)
 }
 
 /// What a launcher says of the job that this process is part of.

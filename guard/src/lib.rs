@@ -97,7 +97,7 @@ use std::os::unix::process::{CommandExt as _, parent_id};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
-use ultramarine_environment::launcher::Launched;
+use ultramarine_environment::launcher::{Launched, UCX_EAGER};
 use ultramarine_environment::variables;
 
 pub use self::child::{GuardedChild, counts_interrupts};
@@ -220,7 +220,8 @@ fn run_again(mark: &str, launched: Option<Launched>) -> io::Error {
 /// The settings for MPI that a guarded process has, unless the user has chosen others.
 fn settings(launched: Launched) -> impl Iterator<Item = (&'static str, &'static str)> {
     let lacks_memory = shared_memory::lacks(launched).is_some();
-    let all = [Some(WITHOUT_BARRIER), lacks_memory.then_some(shared_memory::WITHOUT)];
+    let without_memory = lacks_memory.then_some(shared_memory::WITHOUT);
+    let all = [Some(WITHOUT_BARRIER), Some(UCX_EAGER), without_memory];
     all.into_iter().flatten().filter(|(name, _)| std::env::var_os(name).is_none())
 }
 

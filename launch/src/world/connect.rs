@@ -12,6 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
+use ultramarine_environment::launcher::is_ucx_eager;
 use ultramarine_guard::Testimony;
 use ultramarine_runtime::addresses::Addresses;
 use ultramarine_runtime::detector::{Detector, DetectorEndpoint, Witness};
@@ -116,7 +117,7 @@ pub(super) fn open(
         let io = |source| LaneError::Io { doing: "handing over its address".to_owned(), source };
         let seconds = [tcp.second_descriptor(), detector.second_descriptor()];
         let [listens, of_guard] = seconds.map(|second| second.map_err(io));
-        let lane = |comm| MpiLane::new(comm, topology.clone());
+        let lane = |comm| MpiLane::new(comm, topology.clone(), is_ucx_eager());
         let mpi = comm.transpose()?.map(lane).transpose()?;
         Ok((ip, tcp, detector, mpi, (listens?, of_guard?)))
     });

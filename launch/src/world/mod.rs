@@ -42,7 +42,7 @@ use std::time::{Duration, Instant};
 use ultramarine_environment::launcher::Launched;
 use ultramarine_guard::{self as guard, GuardedChild};
 use ultramarine_runtime::executor::{Job, JobError, Leave, Parting};
-use ultramarine_topology::{Pe, Topology};
+use ultramarine_topology::Pe;
 
 /// Finalising takes milliseconds, though tens of seconds on a starved machine. After this
 /// time something is wrong that no PE has noticed.
@@ -138,7 +138,11 @@ fn take_part(
     let _death_timer = dies_after.map(|after| DeathTimer::start(job.me, after)).transpose()?;
     let me = job.me;
     let shutdown = (me != Pe::ROOT).then(request::leave_to_the_root);
-    let is_safe = is_on_one_host(&job.topology) && !child.goes_without_shared_memory();
+    // MPI should be finalised; but not between hosts, nor without shared memory: there a process
+    // may wait for an answer on a connection to one that, in the launcher's barrier, looks at no
+    // connection any more. (MPICH 4.0 over UCX's TCP did in two of three short jobs on four hosts.)
+    // All have agreed on the end before, and their guards can take leave of the launcher.
+    let is_safe = job.topology.is_on_one_host() && !child.goes_without_shared_memory();
     let may_finalise = is_safe || !child.is_guarded();
     let asked = shutdown.clone();
     let (outcome, parting) = main.take_part(job, move |root| match &asked {
@@ -204,16 +208,6 @@ fn leave(child: GuardedChild, mpi: MpiThread, end: End, finalises: bool) -> Resu
         return ending(end.result);
     }
     leave_without_the_others(end)
-}
-
-/// Whether MPI is to be finalised, as it should be. Not between hosts, nor without shared memory:
-/// there a process may wait for an answer on a connection to one that, in the launcher's barrier,
-/// looks at no connection any more. (MPICH 4.0 over UCX's TCP did in two of three short jobs on
-/// four hosts.) All have agreed on the end before, and their guards can take leave of the launcher.
-fn is_on_one_host(topology: &Topology) -> bool {
-    let host = |number| topology.place(Pe::new(number)).host();
-    // PEs of one host follow each other.
-    host(0) == host(topology.pes() - 1)
 }
 
 /// What a process ends with when it does not end together with all others.

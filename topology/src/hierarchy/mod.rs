@@ -192,6 +192,13 @@ impl Topology {
         balls.take_while(is_within).last().unwrap_or(Ball::new(p.number(), p.number() + 1))
     }
 
+    /// Whether all PEs are on one host, as far as is known: also if no place names a host.
+    pub fn is_on_one_host(&self) -> bool {
+        let [first, last] = [0, self.pes() - 1].map(|number| self.place(Pe::new(number)).host());
+        // The PEs of one host have consecutive numbers.
+        first == last
+    }
+
     /// The distances that occur in this job, ascending: 0 first, and 1 last if there is more than
     /// one PE.
     pub fn radii(&self) -> &[Distance] {

@@ -2,8 +2,8 @@
 //! with or without a launcher, and its root prints one line of JSON.
 
 use crate::{
-    bulk, cancel, detection, divide, idle, mail, memory, noop, reaction, recovery, spawn, startup,
-    steal, succession, supervision, trips,
+    bulk, cancel, detection, divide, gather, idle, mail, memory, noop, pagerank, reaction,
+    recovery, spawn, startup, steal, succession, supervision, trips,
 };
 use clap::Subcommand;
 use serde::Serialize;
@@ -45,7 +45,9 @@ scenarios! {
     Noop => noop::job,
     Placed => noop::placed_job,
     Bulk => bulk::job,
+    Gather => gather::job,
     Mail => mail::job,
+    Pagerank => pagerank::job,
     Reaction => reaction::job,
     Idle => idle::job,
     Memory => memory::job,

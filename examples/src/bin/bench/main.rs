@@ -10,11 +10,13 @@ mod child;
 mod dag;
 mod detection;
 mod divide;
+mod gather;
 mod idle;
 mod launch;
 mod mail;
 mod memory;
 mod noop;
+mod pagerank;
 mod plot;
 mod proc;
 mod programs;
@@ -74,7 +76,7 @@ enum Mode {
 type Benchmark = (&'static str, &'static str, fn(&Bench, &mut Report) -> Result<()>);
 
 #[rustfmt::skip]
-const BENCHMARKS: [Benchmark; 24] = [
+const BENCHMARKS: [Benchmark; 26] = [
     ("sum-euler", "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
         sum_euler::measure),
     ("skeletons", "two computations by the map skeletons, on ever more PEs", skeletons::measure),
@@ -97,6 +99,8 @@ const BENCHMARKS: [Benchmark; 24] = [
         steal::measure),
     ("bulk", "large arguments and results, over each lane, against MPI and mpi4py", bulk::measure),
     ("mail", "arrays from task to task, within other values or not, against MPI", mail::measure),
+    ("gather", "8 MB from each of four PEs to a fifth, against MPI", gather::measure),
+    ("pagerank", "a graph of 10 million edges on two PEs, against one loop", pagerank::measure),
     ("trips", "round trips to one PE while 192 MB go to another", trips::measure),
     ("reaction", "from an event until the main task goes on, while all workers compute",
         reaction::measure),

@@ -250,15 +250,17 @@ fn square(n: u64) -> Vec<u64> {
 }
 
 async fn go_on_without_a_host(cx: Context) -> ultramarine::Result<()> {
-    // Until both processes of the host are gone, and a little longer.
     let task = |n: u64| {
         std::thread::sleep(Duration::from_millis(2));
         n * n
     };
+    // Arrays are on their way between the hosts all the time.
+    let array = |n: u64| vec![n * n; 20_000];
+    // Until both processes of the host are gone, and a little longer.
     let mut rounds = 0;
     while cx.dead() < 2 || rounds < 5 {
-        let squares = par_map(&cx.supervised(), task, 0..400).await?;
-        assert!(squares.into_iter().eq((0..400).map(|n| n * n)));
+        let squares = par_map(&cx.supervised(), array, 0..400).await?;
+        assert!(squares.into_iter().eq((0..400).map(array)));
         rounds = if cx.dead() < 2 { 0 } else { rounds + 1 };
         mark("begun");
     }

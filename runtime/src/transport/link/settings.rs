@@ -12,7 +12,7 @@ pub struct PortSettings {
     /// full length; at least 1. Default 1024.
     pub window_frames: u32,
     /// The most that all peers together may have in flight towards this PE, in bytes, apart from
-    /// one frame of each (4 KiB over MPI, else 64 KiB). Default 64 MiB.
+    /// one frame of each (4 to 32 KiB over MPI, else 64 KiB). Default 64 MiB.
     pub credit_bytes_max: usize,
     /// The most that the port keeps for one peer until it is acknowledged, sent or not, in bytes. A
     /// longer message is kept there alone. Further messages wait outside of the port, in order, so

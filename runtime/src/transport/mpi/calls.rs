@@ -6,8 +6,8 @@
 //! median than with `MPI_Improbe`, 4 to 12 % in the lower quartile.)
 #![allow(unsafe_code)]
 
-use super::FRAME_BYTES_OF_MPICH;
 use super::queues::FrameQueues;
+use super::{FRAME_BYTES_MAX, ROUND_BYTES_MAX, ROUND_FRAMES_MAX};
 use crate::transport::error::LaneError;
 use crate::transport::lane::Pump;
 use mpi::ffi;
@@ -18,9 +18,6 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ultramarine_topology::{Pe, Topology};
-
-/// The most frames that one round receives.
-const PUMP_FRAMES_MAX: usize = 64;
 
 /// Nothing more is received while this many frames wait for a poll.
 const INCOMING_FRAMES_MAX: usize = 1024;
@@ -44,8 +41,9 @@ pub(super) struct MpiCalls {
     sends: Vec<PendingSend>,
     /// The receive that is posted, once one is.
     posted: Option<ffi::MPI_Request>,
-    /// Where MPI writes what it receives. It is touched only while no receive is posted.
-    received: Box<[u8]>,
+    /// Where MPI writes what it receives. It is touched only while no receive is posted. From the
+    /// first one on it has room for the longest frame.
+    received: Vec<u8>,
     queues: Arc<FrameQueues>,
 }
 
@@ -129,15 +127,15 @@ impl MpiCalls {
         check("MPI_Comm_set_errhandler", unsafe {
             ffi::MPI_Comm_set_errhandler(comm.as_raw(), ffi::RSMPI_ERRORS_RETURN)
         })?;
-        let received = vec![0; FRAME_BYTES_OF_MPICH].into_boxed_slice();
-        let (comm, sends, posted) = (ManuallyDrop::new(comm), Vec::new(), None);
-        Ok(MpiCalls { comm, topology, sends, posted, received, queues })
+        let (comm, sends, received) = (ManuallyDrop::new(comm), Vec::new(), Vec::new());
+        Ok(MpiCalls { comm, topology, sends, posted: None, received, queues })
     }
 
-    /// Takes back the buffers of completed sends.
-    fn complete_sends(&mut self) -> Result<(), LaneError> {
+    /// Takes back the buffers of completed sends. Returns whether the lane has room for a PE again
+    /// for which it had none.
+    fn complete_sends(&mut self) -> Result<bool, LaneError> {
         // All sends: a PE that takes nothing must not delay frames for other PEs.
-        let mut next = 0;
+        let (mut next, mut has_room_again) = (0, false);
         while let Some(send) = self.sends.get_mut(next) {
             let mut done = 0;
             // SAFETY: the request came from `MPI_Isend` and was not completed before, since it
@@ -150,20 +148,22 @@ impl MpiCalls {
                 continue;
             }
             let send = self.sends.swap_remove(next);
-            self.queues.has_left(send.to, send.frame);
+            has_room_again |= self.queues.has_left(send.to, send.frame);
         }
-        Ok(())
+        Ok(has_room_again)
     }
 
     /// Posts the receive for the next frame.
     fn post(&mut self) -> Result<(), LaneError> {
         let mut request = MaybeUninit::uninit();
-        // SAFETY: the buffer is as long as is said. Until the request is complete it is not
-        // touched, and if it never is, the buffer is not freed.
+        self.received.clear();
+        self.received.reserve(FRAME_BYTES_MAX);
+        // SAFETY: the buffer has room for as much as is said. Until the request is complete it is
+        // not touched, and if it never is, the buffer is not freed.
         check("MPI_Irecv", unsafe {
             ffi::MPI_Irecv(
                 self.received.as_mut_ptr().cast(),
-                self.received.len() as c_int,
+                FRAME_BYTES_MAX as c_int,
                 ffi::RSMPI_UINT8_T,
                 ffi::RSMPI_ANY_SOURCE,
                 TAG,
@@ -194,22 +194,23 @@ impl MpiCalls {
         Ok(Some(unsafe { status.assume_init() }))
     }
 
-    /// Receives the next frame, if there is one.
-    fn receive(&mut self) -> Result<bool, LaneError> {
+    /// Receives the next frame, if there is one. Returns its length.
+    fn receive(&mut self) -> Result<Option<usize>, LaneError> {
         if self.posted.is_none() {
             self.post()?;
         }
-        let Some(status) = self.test_posted()? else { return Ok(false) };
+        let Some(status) = self.test_posted()? else { return Ok(None) };
         let mut count = 0;
         // SAFETY: the status belongs to a message.
         check("MPI_Get_count", unsafe {
             ffi::MPI_Get_count(&raw const status, ffi::RSMPI_UINT8_T, &raw mut count)
         })?;
-        let mut frame = self.queues.buffer();
-        frame.extend_from_slice(&self.received[..count as usize]);
+        let mut frame = std::mem::replace(&mut self.received, self.queues.buffer());
+        // SAFETY: MPI has written this many bytes, which is no more than the receive has asked for.
+        unsafe { frame.set_len(count as usize) };
         let from = self.topology.pe_of(status.MPI_SOURCE as u32);
         self.queues.incoming.push((from, frame));
-        Ok(true)
+        Ok(Some(count as usize))
     }
 
     /// Takes back the receive that is posted.
@@ -254,13 +255,17 @@ impl MpiCalls {
             self.send(to, frame)?;
             moved = true;
         }
-        let mut received = 0;
-        while received < PUMP_FRAMES_MAX && self.receive()? {
+        let (mut received, mut bytes) = (0, 0);
+        while received < ROUND_FRAMES_MAX
+            && bytes < ROUND_BYTES_MAX
+            && let Some(more) = self.receive()?
+        {
             received += 1;
+            bytes += more;
         }
         // Frames that have arrived do not wait for that, unless they keep coming.
         if received == 0 || self.sends.len() >= SENDS_UNTESTED_MAX {
-            self.complete_sends()?;
+            moved |= self.complete_sends()?;
         }
         Ok(moved || received > 0)
     }

@@ -1,7 +1,12 @@
 //! Frames as MPI messages.
 //!
-//! The lane sends only small messages (at most 8 KiB, or 4), which the MPI library sends eagerly:
-//! they complete without the receiver, so that no PE ever waits for another inside MPI.
+//! The lane sends only messages which the MPI library sends eagerly: they complete without the
+//! receiver, so that no PE ever waits for another inside MPI. (For longer ones MPICH over UCX reads
+//! the sender's memory, and aborts the receiver if the sender dies.) Within a host these are small.
+//! Between hosts they are longer, where that is safe: Open MPI sends 64 KiB eagerly there, and UCX
+//! any length if it is told to, as the guard does. (Two network namespaces, arrays of 8 MiB: 1.4 to
+//! 2 GB/s instead of 0.75 with MPICH, 2.1 instead of 0.45 with Open MPI. Within a host: no more
+//! with MPICH, and less with Open MPI.)
 //!
 //! The lane itself does not call MPI: it puts frames into queues and takes them from queues. On the
 //! other side of the queues a [`Pump`], `calls.rs`, calls MPI. After the first death a call may
@@ -33,11 +38,17 @@ const FRAME_BYTES: usize = (4 << 10) - 64;
 /// The longest frame that MPICH, and libraries derived from it, send eagerly, in bytes.
 const FRAME_BYTES_OF_MPICH: usize = (8 << 10) - 64;
 
+/// The longest frame between hosts, and of all, in bytes. (Frames of 64 KiB were no quicker.)
+const FRAME_BYTES_MAX: usize = (32 << 10) - 64;
+
 /// The most frames towards one PE that MPI has not completed; the next one waits.
 const SENDS_PER_PEER_MAX: u32 = 64;
 
-/// The most frames that one poll delivers.
-const POLL_FRAMES_MAX: usize = 64;
+/// The most frames that one poll delivers, or one round of calls receives.
+const ROUND_FRAMES_MAX: usize = 64;
+
+/// The same, in bytes: so that what waits for the end of a turn waits some 0.1 ms.
+const ROUND_BYTES_MAX: usize = 512 << 10;
 
 /// The lane of a job that MPI connects.
 pub struct MpiLane {
@@ -49,7 +60,7 @@ pub struct MpiLane {
 
 impl MpiLane {
     /// The lane over a communicator that nothing else uses, in which the processes have the
-    /// launcher's ranks.
+    /// launcher's ranks. `is_ucx_eager`: should MPI use UCX, this sends all messages eagerly.
     ///
     /// # Errors
     ///
@@ -58,12 +69,23 @@ impl MpiLane {
     /// # Panics
     ///
     /// MPI was initialised for one thread only.
-    pub fn new(comm: SimpleCommunicator, topology: Arc<Topology>) -> Result<Self, LaneError> {
+    pub fn new(
+        comm: SimpleCommunicator,
+        topology: Arc<Topology>,
+        is_ucx_eager: bool,
+    ) -> Result<Self, LaneError> {
         let queues = Arc::new(FrameQueues::new(comm.size() as usize));
+        let version = mpi::environment::library_version().unwrap_or_default();
+        let is_any = |names: &[&str]| names.iter().any(|name| version.contains(name));
+        let is_long_eager = is_any(&["Open MPI"]) || is_ucx_eager && is_any(&["ch4:ucx"]);
+        let frame_bytes_max = if is_long_eager && !topology.is_on_one_host() {
+            FRAME_BYTES_MAX
+        } else if is_any(&["MPICH", "Intel(R) MPI"]) {
+            FRAME_BYTES_OF_MPICH
+        } else {
+            FRAME_BYTES
+        };
         let calls = Some(MpiCalls::new(comm, topology, queues.clone())?);
-        let is_mpich = mpi::environment::library_version()
-            .is_ok_and(|version| version.contains("MPICH") || version.contains("Intel(R) MPI"));
-        let frame_bytes_max = if is_mpich { FRAME_BYTES_OF_MPICH } else { FRAME_BYTES };
         Ok(MpiLane { frame_bytes_max, queues, calls, sleeper: Arc::default() })
     }
 }
@@ -99,11 +121,13 @@ impl Lane for MpiLane {
     }
 
     fn poll(&mut self, deliver: &mut dyn FnMut(Pe, &[u8])) -> Result<usize, LaneError> {
-        let mut delivered = 0;
-        while delivered < POLL_FRAMES_MAX
+        let (mut delivered, mut bytes) = (0, 0);
+        while delivered < ROUND_FRAMES_MAX
+            && bytes < ROUND_BYTES_MAX
             && let Some((from, frame)) = self.queues.incoming.pop()
         {
             delivered += 1;
+            bytes += frame.len();
             deliver(from, &frame);
             self.queues.give_back(frame);
         }

@@ -1,5 +1,6 @@
 //! The queues between the MPI lane and the thread that calls MPI.
 
+use super::SENDS_PER_PEER_MAX;
 use crate::lock::Lock;
 use crate::transport::error::LaneError;
 use crossbeam_queue::{ArrayQueue, SegQueue};
@@ -47,11 +48,13 @@ impl FrameQueues {
         let _ = self.spare.push(buffer);
     }
 
-    /// Notes that MPI has sent a frame, and takes its buffer back.
-    pub(super) fn has_left(&self, to: Pe, frame: Vec<u8>) {
-        self.unsent_to[to.index()].fetch_sub(1, Ordering::Relaxed);
+    /// Notes that MPI has sent a frame, and takes its buffer back. Returns whether the lane was
+    /// full towards this PE.
+    pub(super) fn has_left(&self, to: Pe, frame: Vec<u8>) -> bool {
+        let before = self.unsent_to[to.index()].fetch_sub(1, Ordering::Relaxed);
         self.unsent.fetch_sub(1, Ordering::Release);
         self.give_back(frame);
+        before >= SENDS_PER_PEER_MAX
     }
 
     pub(super) fn failure(&self) -> MutexGuard<'_, Option<LaneError>> {
