@@ -17,10 +17,14 @@ use std::time::{Duration, Instant};
 
 /// Shorter blocks are those of the system's allocator, which [keeps](crate::os_memory::keep_freed)
 /// what is freed itself.
-const LARGE_BYTES: usize = 4 << 20;
+const LARGE_BYTES: usize = HUGE_PAGE_BYTES;
 
-/// A block is as long as some huge pages.
-const UNIT_BYTES: usize = 2 << 20;
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// A block is as long as some huge pages. Those of one or two would be up to twice as long as what
+/// is in them, so they end with small pages: their lengths are multiples of this.
+const SHORT_UNIT_BYTES: usize = 256 << 10;
+const SHORT_BYTES_MAX: usize = 2 * HUGE_PAGE_BYTES;
 
 /// The system aligns blocks like that.
 const ALIGNMENT_MAX: usize = 4096;
@@ -30,7 +34,7 @@ const KEPT_BYTES_MAX: usize = 256 << 20;
 const KEPT_FOR: Duration = Duration::from_secs(1);
 
 /// The allocator of programs, unless they choose another: that of the system, but for blocks of
-/// 4 MiB and more. Of those that are freed it keeps at most 256 MiB in each process. What has not
+/// 2 MiB and more. Of those that are freed it keeps at most 256 MiB in each process. What has not
 /// been used for a second goes back to the system as soon as the PE has nothing to do. New blocks
 /// get huge pages where the system allows it.
 ///
@@ -46,7 +50,8 @@ fn is_large(layout: Layout) -> bool {
 
 /// The bytes of a large block; `None`: there are none of that length.
 fn rounded(bytes: usize) -> Option<usize> {
-    bytes.checked_next_multiple_of(UNIT_BYTES)
+    let is_short = bytes <= SHORT_BYTES_MAX;
+    bytes.checked_next_multiple_of(if is_short { SHORT_UNIT_BYTES } else { HUGE_PAGE_BYTES })
 }
 
 // SAFETY: Blocks do not overlap: those of the system are its own, and a large one is memory that
@@ -113,18 +118,18 @@ unsafe impl GlobalAlloc for Allocator {
 /// A new block; null if there is none.
 fn map(bytes: usize) -> *mut u8 {
     // With room to begin at a huge page.
-    let Some(room) = bytes.checked_add(UNIT_BYTES) else { return null_mut() };
+    let Some(room) = bytes.checked_add(HUGE_PAGE_BYTES) else { return null_mut() };
     // SAFETY: New memory, at no place that is taken.
     let mapped = unsafe {
         mmap_anonymous(null_mut(), room, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
     };
     let Ok(mapped) = mapped else { return null_mut() };
-    let before = mapped.align_offset(UNIT_BYTES).min(UNIT_BYTES);
+    let before = mapped.align_offset(HUGE_PAGE_BYTES).min(HUGE_PAGE_BYTES);
     let begin = mapped.wrapping_byte_add(before);
     // SAFETY: It is memory of the mapping, which is used by nothing yet.
     unsafe {
         unmap(mapped, before);
-        unmap(begin.wrapping_byte_add(bytes), UNIT_BYTES - before);
+        unmap(begin.wrapping_byte_add(bytes), HUGE_PAGE_BYTES - before);
         // If there are no huge pages, nothing is lost.
         let _ = madvise(begin, bytes, Advice::LinuxHugepage);
     }
@@ -241,11 +246,11 @@ mod tests {
 
     #[test]
     fn a_freed_block_is_the_next_of_its_length() {
-        let layout = layout(9 * UNIT_BYTES - 100);
+        let layout = layout(9 * HUGE_PAGE_BYTES - 100);
         // SAFETY: All that is written lies in a block, which is freed once.
         unsafe {
             let first = Allocator.alloc(layout);
-            assert_eq!(first.align_offset(UNIT_BYTES), 0, "it begins at a huge page");
+            assert_eq!(first.align_offset(HUGE_PAGE_BYTES), 0, "it begins at a huge page");
             first.write_bytes(7, layout.size());
             Allocator.dealloc(first, layout);
             let second = Allocator.alloc(layout);
@@ -261,7 +266,7 @@ mod tests {
 
     #[test]
     fn a_block_that_grows_or_shrinks_keeps_what_is_in_it() {
-        let sizes = [100, LARGE_BYTES - 1, LARGE_BYTES, 70 << 20, 70 << 20, 5 << 20, 10_000];
+        let sizes = [100, LARGE_BYTES - 1, LARGE_BYTES, 3 << 20, 70 << 20, 70 << 20, 5 << 20, 10_000];
         // SAFETY: All that is written and read lies in the block, which is freed once.
         unsafe {
             let mut old = layout(50);
@@ -297,13 +302,13 @@ mod tests {
         assert_eq!(begin(kept.take(150 << 20)), Some(4));
         assert_eq!(begin(kept.take_oldest(|block| block.begin > 3)), None);
         assert_eq!(begin(kept.take_oldest(|_| true)), Some(3));
-        assert!((0..KEPT_BLOCKS_MAX).all(|number| kept.put(block(number, 4)).is_none()));
-        assert_eq!(begin(kept.put(block(99, 4))), Some(0), "all places are taken");
+        assert!((0..KEPT_BLOCKS_MAX).all(|number| kept.put(block(number, 2)).is_none()));
+        assert_eq!(begin(kept.put(block(99, 2))), Some(0), "all places are taken");
     }
 
     #[test]
     fn what_is_not_used_goes_back() {
-        let layout = layout(11 * UNIT_BYTES);
+        let layout = layout(11 * HUGE_PAGE_BYTES);
         // SAFETY: It is freed once.
         unsafe { Allocator.dealloc(Allocator.alloc(layout), layout) };
         let is_kept = || KEPT.lock().0.iter().flatten().any(|block| block.bytes == layout.size());
@@ -316,7 +321,7 @@ mod tests {
 
     #[test]
     fn what_the_system_does_not_have_is_null() {
-        let bytes = isize::MAX as usize / UNIT_BYTES * UNIT_BYTES;
+        let bytes = isize::MAX as usize / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
         // SAFETY: Nothing is done with it.
         assert!(unsafe { Allocator.alloc(layout(bytes)) }.is_null());
         // SAFETY: As above.

@@ -136,15 +136,15 @@ impl Processor {
                 // While workers were busy the pauses have grown: they begin anew.
                 interval = POLL_INTERVAL_MIN;
             }
+            let sleeper = self.driver.sleeper().filter(|sleeper| sleeper.wakes_on_traffic());
+            if let (false, Some(sleeper)) = (busy, sleeper) {
+                sleeper.sleep(due);
+                continue;
+            }
             if !busy && streamed_at.elapsed() < self.settings.spin {
                 // Pauses would cost long messages two thirds of their rate (over MPI, without single
                 // copy, two PEs of a host: 1.6 GB/s instead of 4.5), and no worker wants the core.
                 std::thread::yield_now();
-                continue;
-            }
-            let sleeper = self.driver.sleeper().filter(|sleeper| sleeper.wakes_on_traffic());
-            if let (false, Some(sleeper)) = (busy, sleeper) {
-                sleeper.sleep(due);
                 continue;
             }
             // Busy workers take turns between tasks; this is for when their tasks are long.
