@@ -266,7 +266,8 @@ mod tests {
 
     #[test]
     fn a_block_that_grows_or_shrinks_keeps_what_is_in_it() {
-        let sizes = [100, LARGE_BYTES - 1, LARGE_BYTES, 3 << 20, 70 << 20, 70 << 20, 5 << 20, 10_000];
+        let sizes =
+            [100, LARGE_BYTES - 1, LARGE_BYTES, 3 << 20, 70 << 20, 70 << 20, 5 << 20, 10_000];
         // SAFETY: All that is written and read lies in the block, which is freed once.
         unsafe {
             let mut old = layout(50);
