@@ -114,7 +114,7 @@ impl Processor {
                 streamed_at = Instant::now();
             }
             if turn.work_came || turn.is_streaming {
-                // A worker that looks for work takes turns itself, and would wait for those of others.
+                // A worker that looks for work takes turns itself, and would wait for ours.
                 let is_any_looking = self.crew.has_idle(self.lost_workers());
                 interval = if is_any_looking { POLL_INTERVAL_BESIDE } else { POLL_INTERVAL_MIN };
             }
