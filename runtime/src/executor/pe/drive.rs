@@ -142,8 +142,8 @@ impl Processor {
                 continue;
             }
             if !busy && streamed_at.elapsed() < self.settings.spin {
-                // Pauses would cost long messages two thirds of their rate (over MPI, without single
-                // copy, two PEs of a host: 1.6 GB/s instead of 4.5), and no worker wants the core.
+                // Pauses cost long messages two thirds of their rate (over MPI, without single
+                // copy, two PEs of a host: 1.6 GB/s instead of 4.5). No worker wants the core.
                 std::thread::yield_now();
                 continue;
             }
