@@ -163,3 +163,23 @@ fn a_program_that_prints_much_does_not_stand_still() {
     let Some(ended) = launched(2, "mpi", program) else { return };
     assert!(ended.succeeded().len() > 1 << 20);
 }
+
+/// Where UCX sends long messages otherwise, a process that receives one is ended with its sender.
+#[test]
+fn ucx_is_told_to_send_eagerly_unless_the_user_chooses() {
+    const NAME: &str = "UCX_RNDV_THRESH";
+    let program = itself(|| {
+        run(async |cx| {
+            let value = |_| std::env::var(NAME).unwrap_or_default();
+            let values = push_map(&cx, value, 0..cx.pes()).await?;
+            println!("all have {values:?}");
+            Ok(())
+        });
+    });
+    for chosen in [None, Some("8k")] {
+        let variables: Vec<_> = chosen.iter().map(|value| (NAME, value.into())).collect();
+        let Some(ended) = launched_with(2, "mpi", &variables, &program) else { return };
+        let value = chosen.unwrap_or("inf");
+        assert!(ended.out.contains(&format!("all have {:?}", [value; 2])), "{}", ended.out);
+    }
+}

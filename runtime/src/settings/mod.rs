@@ -38,8 +38,9 @@ pub struct Settings {
     pub connections_max: Option<u64>,
     /// How fast a dead PE is noticed.
     pub detector: DetectorSettings,
-    /// How long a worker without work polls for some, without a pause, before it sleeps. Default
-    /// 100 µs, the time of a few steals.
+    /// How long a worker without work polls for some, without a pause, before it sleeps; and how
+    /// long a PE polls for the rest of a long message, over MPI. Default 100 µs, the time of a few
+    /// steals.
     pub spin: Duration,
     /// The longest that a message waits while all workers are inside long tasks and nothing has
     /// arrived for a while. Default 5 ms; on the root at most 2 ms. (Waking costs a worker that
