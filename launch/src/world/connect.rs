@@ -117,7 +117,7 @@ pub(super) fn open(
         let io = |source| LaneError::Io { doing: "handing over its address".to_owned(), source };
         let seconds = [tcp.second_descriptor(), detector.second_descriptor()];
         let [listens, of_guard] = seconds.map(|second| second.map_err(io));
-        let lane = |comm| MpiLane::new(comm, topology.clone(), is_ucx_eager());
+        let lane = |comm| MpiLane::new(me, comm, topology.clone(), is_ucx_eager());
         let mpi = comm.transpose()?.map(lane).transpose()?;
         Ok((ip, tcp, detector, mpi, (listens?, of_guard?)))
     });

@@ -4,7 +4,7 @@ use super::error::LaneError;
 use super::handoff::ArrayHandoff;
 use std::sync::Arc;
 use std::time::Duration;
-use ultramarine_topology::Pe;
+use ultramarine_topology::{Ball, Pe};
 
 /// Carries frames from PE to PE. Frames between one pair of PEs arrive in the order in which they
 /// were sent, or not at all.
@@ -14,6 +14,11 @@ pub trait Lane: Send {
 
     /// The longest frame that the lane carries, in bytes.
     fn frame_bytes_max(&self) -> usize;
+
+    /// PEs to which the lane carries shorter frames only, and how long these may be, in bytes.
+    fn shorter_frames(&self) -> Option<(Ball, usize)> {
+        None
+    }
 
     /// Whether [`send`](Lane::send) will probably take a frame; making one that it refuses costs
     /// time.

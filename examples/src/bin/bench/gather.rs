@@ -2,7 +2,7 @@
 
 use crate::child::needs_pes;
 use crate::launch::{self, Bench};
-use crate::{Goal, Report, Sample, Unit};
+use crate::{Goal, Report, Sample, Unit, cores};
 use serde::{Deserialize, Serialize};
 use std::mem::take;
 use std::sync::{Mutex, PoisonError};
@@ -64,6 +64,10 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         theirs.push(launch::run(&mut mpi)?.json::<Median>()?.millis);
         ours.push(launch::run(&mut copied)?.json::<Median>()?.millis);
         pieces.push(launch::run(&mut in_pieces)?.json::<Median>()?.millis);
+    }
+    if cores() < PES as usize {
+        let cores = cores();
+        report.text(&format!("{PES} processes on {cores} cores: MPI's take cores while they wait"));
     }
     report.figure("MPI_Gatherv", &theirs, Unit::MILLIS);
     for (name, found) in [("results of tasks", ours), ("the same, without single copy", pieces)] {

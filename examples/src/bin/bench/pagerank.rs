@@ -80,17 +80,21 @@ fn first_shares(out_degrees: &[u32]) -> Vec<f64> {
     out_degrees.iter().map(|&degree| share(1.0 / VERTICES as f64, degree)).collect()
 }
 
-/// The shares after all steps, and the seconds that these take.
+/// The shares after all steps, and the seconds that these take the second time.
 fn sequential() -> (Vec<f64>, f64) {
     let edges = Edges::to(0..VERTICES);
     let out_degrees = edges.out_degrees();
-    let mut shares = first_shares(&out_degrees);
-    let start = Instant::now();
-    for _ in 0..STEPS {
-        let ranks = edges.step(&shares).zip(&out_degrees);
-        shares = ranks.map(|(rank, &degree)| share(rank, degree)).collect();
+    let (mut shares, mut seconds) = (vec![], 0.0);
+    for _ in 0..2 {
+        shares = first_shares(&out_degrees);
+        let start = Instant::now();
+        for _ in 0..STEPS {
+            let ranks = edges.step(&shares).zip(&out_degrees);
+            shares = ranks.map(|(rank, &degree)| share(rank, degree)).collect();
+        }
+        seconds = start.elapsed().as_secs_f64();
     }
-    (shares, start.elapsed().as_secs_f64())
+    (shares, seconds)
 }
 
 /// The shares of the half of this PE, and the seconds that the steps take; without what is sent,

@@ -9,7 +9,7 @@ use crate::protocol::Phase;
 use crate::transport::{Connections, Lane, LaneError, Sleeper};
 use std::sync::Arc;
 use std::time::Duration;
-use ultramarine_topology::Pe;
+use ultramarine_topology::{Ball, Pe};
 
 /// How often a PE looks whether others have gone over to the fallback lane.
 const CHECK_FALLBACK_EVERY: Duration = Duration::from_millis(100);
@@ -138,6 +138,10 @@ impl Lane for Prefetched {
 
     fn frame_bytes_max(&self) -> usize {
         self.lane.frame_bytes_max()
+    }
+
+    fn shorter_frames(&self) -> Option<(Ball, usize)> {
+        self.lane.shorter_frames()
     }
 
     fn has_room(&self, to: Pe) -> bool {

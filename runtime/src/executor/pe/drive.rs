@@ -16,10 +16,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The driver's shortest pause between two polls, while tasks and results arrive, on a lane that
-/// cannot wake it or while workers are busy. The pause then grows.
+/// cannot wake it or while workers are busy. Each pause is longer than the one before.
 const POLL_INTERVAL_MIN: Duration = Duration::from_micros(50);
 
-/// The same while a worker looks for work, too.
+/// The same while a worker looks for work, too: it takes turns itself, and would wait for those of
+/// the driver.
 const POLL_INTERVAL_BESIDE: Duration = Duration::from_micros(400);
 
 /// The longest pause while the whole PE rests: half a percent of a core. On the root also while its
@@ -94,7 +95,7 @@ impl Processor {
     /// driver has taken over.
     pub(crate) fn drive(self: &Arc<Self>, generation: u64) -> Option<Leave> {
         let mut interval = POLL_INTERVAL_MIN;
-        let (mut was_busy, mut streamed_at) = (false, Instant::now());
+        let (mut was_busy, mut streamed_at) = (false, None);
         let mut blocked = BlockedCheck::new(self.settings.threads);
         while !self.ending.has_main_ended() && !self.is_ending() {
             let turn = self.turn();
@@ -111,10 +112,9 @@ impl Processor {
                 report(self, index, activity, waited);
             });
             if turn.is_streaming {
-                streamed_at = Instant::now();
+                streamed_at = Some(Instant::now());
             }
             if turn.work_came || turn.is_streaming {
-                // A worker that looks for work takes turns itself, and would wait for ours.
                 let is_any_looking = self.crew.has_idle(self.lost_workers());
                 interval = if is_any_looking { POLL_INTERVAL_BESIDE } else { POLL_INTERVAL_MIN };
             }
@@ -128,23 +128,24 @@ impl Processor {
             }
             // Workers that were called may be inside rayon, and not come at once.
             let busy = self.are_working() || !self.queues.is_empty();
-            if !busy {
-                self.guests.tidy();
-                give_back_unused();
-            }
             if std::mem::replace(&mut was_busy, busy) && !busy {
                 // While workers were busy the pauses have grown: they begin anew.
                 interval = POLL_INTERVAL_MIN;
             }
             let sleeper = self.driver.sleeper().filter(|sleeper| sleeper.wakes_on_traffic());
-            if let (false, Some(sleeper)) = (busy, sleeper) {
-                sleeper.sleep(due);
-                continue;
-            }
-            if !busy && streamed_at.elapsed() < self.settings.spin {
+            let is_streaming = |at: Instant| at.elapsed() < self.settings.spin;
+            if !busy && sleeper.is_none() && streamed_at.is_some_and(is_streaming) {
                 // Pauses cost long messages two thirds of their rate (over MPI, without single
                 // copy, two PEs of a host: 1.6 GB/s instead of 4.5). No worker wants the core.
                 std::thread::yield_now();
+                continue;
+            }
+            if !busy {
+                self.guests.tidy();
+                give_back_unused();
+            }
+            if let (false, Some(sleeper)) = (busy, sleeper) {
+                sleeper.sleep(due);
                 continue;
             }
             // Busy workers take turns between tasks; this is for when their tasks are long.
@@ -152,15 +153,10 @@ impl Processor {
             if !busy || self.is_root() {
                 longest = longest.min(RESTING_INTERVAL_MAX);
             }
-            interval = if busy {
-                (interval * 2).min(longest)
-            } else {
-                // A message then waits for about an eighth of the time that it took to arrive.
-                // (With a doubled pause each time, large results over MPI came at a third lower
-                // rate.)
-                (interval + interval / 8).min(longest)
-            };
-            std::thread::park_timeout(interval.min(due));
+            std::thread::park_timeout(interval.min(longest).min(due));
+            // At rest a message waits for about an eighth of the time that it took to arrive. (With
+            // a doubled pause each time, large results over MPI came at a third lower rate.)
+            interval = (interval + if busy { interval } else { interval / 8 }).min(longest);
         }
         self.leave(generation)
     }

@@ -45,7 +45,7 @@ pub struct Progress {
     /// Frames handed to the lane.
     pub frames_sent: usize,
     /// Whether more of a stream is to follow the frames that came or went, or arrays are being
-    /// copied.
+    /// copied: by this PE, or probably by a peer.
     pub is_streaming: bool,
 }
 

@@ -9,6 +9,8 @@
 //! Peers that wait for credit get equal shares. A peer that finds the whole budget lent out goes on
 //! with one frame for each acknowledgement.
 
+use super::peer::Flow;
+
 /// What a port lends to its peers.
 pub(super) struct Budget {
     bytes: u64,
@@ -52,7 +54,7 @@ impl Budget {
         loan: &mut Loan,
         position: u64,
         waiting: u32,
-        (frame_bytes, window_bytes): (usize, usize),
+        Flow { frame_bytes, window_bytes }: Flow,
     ) {
         let frame_bytes = frame_bytes as u64;
         let wanted = u64::from(waiting).min(window_bytes as u64).saturating_sub(frame_bytes);
@@ -87,7 +89,7 @@ mod tests {
 
     const FRAME: u64 = 10;
     const WINDOW: u64 = 400;
-    const BOTH: (usize, usize) = (FRAME as usize, WINDOW as usize);
+    const BOTH: Flow = Flow { frame_bytes: FRAME as usize, window_bytes: WINDOW as usize };
 
     #[test]
     fn one_peer_alone_gets_the_window_or_the_budget() {

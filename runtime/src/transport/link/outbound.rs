@@ -17,6 +17,7 @@
 
 use super::buffers::Buffers;
 use super::offers::Offers;
+use super::peer::Flow;
 use super::queue::{Queue, Queued};
 use super::records::{self, OfferReply, PREFIX_BYTES};
 use super::segment::{Appending, PIECE_BYTES_MAX, SegmentContent, StreamSegment};
@@ -56,7 +57,7 @@ pub(super) struct Outbound {
     /// The peer has given credit up to this position; see `credit.rs`.
     limit: u64,
     /// One frame may be in flight without any credit.
-    frame_bytes: usize,
+    flow: Flow,
     /// The most bytes that may be in flight whatever the credit. It is one frame after a resend,
     /// because the peer may have everything and only its acknowledgement may be late. It doubles
     /// with each acknowledgement.
@@ -91,14 +92,18 @@ pub(super) enum AckOutcome {
 }
 
 impl Outbound {
-    pub(super) fn new((frame_bytes, window_bytes): (usize, usize)) -> Self {
+    pub(super) fn new(flow: Flow) -> Self {
         // Between two answers there is mostly one segment.
         let segments = VecDeque::with_capacity(1);
-        Outbound { segments, frame_bytes, window_bytes, ..Outbound::default() }
+        Outbound { segments, flow, window_bytes: flow.window_bytes, ..Outbound::default() }
+    }
+
+    pub(super) fn flow(&self) -> Flow {
+        self.flow
     }
 
     /// A stream that goes on where it [rested](Self::resting_at).
-    pub(super) fn resume(at: u64, flow: (usize, usize)) -> Self {
+    pub(super) fn resume(at: u64, flow: Flow) -> Self {
         Outbound {
             acknowledged: at,
             sent: at,
@@ -116,7 +121,7 @@ impl Outbound {
             && self.offers.is_none()
             && self.silent_since.is_none()
             && self.sent_max == self.appended
-            && self.limit <= self.appended + self.frame_bytes as u64;
+            && self.limit <= self.appended + self.flow.frame_bytes as u64;
         is_resting.then_some(self.appended)
     }
 
@@ -246,7 +251,7 @@ impl Outbound {
 
     /// Appends pieces of arrays, as many as can be sent soon.
     fn append_pieces(&mut self, buffers: &mut Buffers) {
-        while self.appended - self.sent < self.frame_bytes as u64 && self.append_piece(buffers) {}
+        while self.appended - self.sent < self.flow.frame_bytes as u64 && self.append_piece(buffers) {}
     }
 
     /// Appends the next piece, or the next message that waits. Returns whether there was one.
@@ -286,7 +291,7 @@ impl Outbound {
     /// The most bytes that may be in flight now.
     fn allowed_bytes(&self) -> usize {
         let credit = self.limit.saturating_sub(self.acknowledged) as usize;
-        self.window_bytes.min(credit.max(self.frame_bytes))
+        self.window_bytes.min(credit.max(self.flow.frame_bytes))
     }
 
     /// Whether [`next`](Self::next) has bytes to send.
@@ -298,7 +303,7 @@ impl Outbound {
     /// position, and the number of bytes that come after it.
     pub(super) fn next(&self, frame: &mut Vec<u8>) -> (u64, usize) {
         let room =
-            self.allowed_bytes().saturating_sub(self.in_flight_bytes()).min(self.frame_bytes);
+            self.allowed_bytes().saturating_sub(self.in_flight_bytes()).min(self.flow.frame_bytes);
         let end = self.appended.min(self.sent + room as u64);
         let mut at = self.sent;
         let first = self.segments.partition_point(|segment| segment.end() <= at);
@@ -332,7 +337,6 @@ impl Outbound {
         &mut self,
         position: u64,
         credit: u32,
-        window_bytes_max: usize,
         now: Duration,
         buffers: &mut Buffers,
     ) -> AckOutcome {
@@ -358,7 +362,7 @@ impl Outbound {
             self.segments.shrink_to(KEPT_MAX);
             self.waiting.shrink_to(KEPT_MAX);
         }
-        self.window_bytes = self.window_bytes.saturating_mul(2).min(window_bytes_max);
+        self.window_bytes = self.window_bytes.saturating_mul(2).min(self.flow.window_bytes);
         self.resends = 0;
         self.silent_since = (self.in_flight_bytes() > 0).then_some(now);
         AckOutcome::Progress
@@ -372,14 +376,14 @@ impl Outbound {
     /// The deadline is over: goes back to what is not acknowledged. Returns how many times that has
     /// happened in this silence.
     pub(super) fn resend(&mut self) -> u32 {
-        self.rewind(self.frame_bytes);
+        self.rewind(self.flow);
         self.resends = self.resends.saturating_add(1);
         self.resends
     }
 
     /// Goes back to what is not acknowledged, for a new lane.
-    pub(super) fn restart(&mut self, frame_bytes: usize) {
-        self.rewind(frame_bytes);
+    pub(super) fn restart(&mut self, flow: Flow) {
+        self.rewind(flow);
         self.resends = 0;
     }
 
@@ -392,10 +396,10 @@ impl Outbound {
         self.segments.iter().map(bytes).sum()
     }
 
-    fn rewind(&mut self, frame_bytes: usize) {
+    fn rewind(&mut self, flow: Flow) {
         self.sent = self.acknowledged;
-        self.frame_bytes = frame_bytes;
-        self.window_bytes = frame_bytes;
+        self.flow = flow;
+        self.window_bytes = flow.frame_bytes;
         self.silent_since = None;
     }
 }
@@ -407,7 +411,8 @@ mod tests {
     #[test]
     fn an_idle_stream_is_as_small_as_a_new_one() {
         let (mut buffers, now) = (Buffers::default(), Duration::ZERO);
-        let mut outbound = Outbound::new((1000, 1 << 30));
+        let flow = Flow { frame_bytes: 1000, window_bytes: 1 << 30 };
+        let mut outbound = Outbound::new(flow);
         for round in 1..4 {
             for _ in 0..1000 {
                 let array = Array::from(vec![1u8; 100]);
@@ -421,8 +426,7 @@ mod tests {
                 outbound.advance(frame.len(), now, &mut buffers);
             }
             assert!(outbound.segments.capacity() > 1000, "round {round}");
-            let window_bytes = outbound.window_bytes;
-            outbound.acknowledge(outbound.appended, 0, window_bytes, now, &mut buffers);
+            outbound.acknowledge(outbound.appended, 0, now, &mut buffers);
             assert!(outbound.is_empty() && outbound.buffer_bytes() == 0);
             assert!(outbound.segments.capacity() + outbound.waiting.capacity() <= 2 * KEPT_MAX);
         }

@@ -12,7 +12,7 @@ use crate::transport::handoff::ArrayHandoff;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use ultramarine_topology::Pe;
+use ultramarine_topology::{Ball, Pe};
 
 /// How long an acknowledgement may wait for a frame in the same direction, or for further frames
 /// that it acknowledges as well. A PE that fishes speaks to hundreds of others, once to most: after
@@ -30,13 +30,21 @@ const ACKNOWLEDGE_EVERY: Duration = Duration::from_millis(50);
 /// steady flow never waits for one: if it has more to send, and if it has not.
 const ACKNOWLEDGEMENTS_PER_WINDOW: [u64; 2] = [4, 2];
 
-/// Limits that are the same for all peers of a port.
-#[derive(Clone, Copy)]
-pub(super) struct StreamLimits {
+/// How much of a stream moves at a time.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Flow {
     /// Bytes of the stream that fit into a frame of the lane.
     pub(super) frame_bytes: usize,
-    /// The most bytes that may be in flight between two PEs, in one direction.
+    /// The most bytes that may be in flight, in one direction.
     pub(super) window_bytes: usize,
+}
+
+/// The limits of a port's streams.
+#[derive(Clone, Copy)]
+pub(super) struct StreamLimits {
+    pub(super) far: Flow,
+    /// PEs to which the lane's frames are shorter.
+    pub(super) near: Option<(Ball, Flow)>,
     pub(super) message_bytes_max: usize,
     pub(super) resend_after: Duration,
     /// Whether acknowledgements are urgent.
@@ -56,8 +64,9 @@ impl StreamLimits {
         Duration::from_nanos((count * every.as_nanos()) as u64)
     }
 
-    fn flow(&self) -> (usize, usize) {
-        (self.frame_bytes, self.window_bytes)
+    /// How much of the streams between this PE and a peer moves at a time.
+    pub(super) fn flow(&self, peer: Pe) -> Flow {
+        self.near.filter(|(near, _)| near.contains(peer)).map_or(self.far, |(_, flow)| flow)
     }
 }
 
@@ -116,9 +125,9 @@ pub(super) enum FrameOutcome {
 }
 
 impl PeerStreams {
-    pub(super) fn new(limits: &StreamLimits, handoff: Option<Arc<ArrayHandoff>>) -> Self {
+    pub(super) fn new(flow: Flow, handoff: Option<Arc<ArrayHandoff>>) -> Self {
         PeerStreams {
-            outbound: Outbound::new(limits.flow()),
+            outbound: Outbound::new(flow),
             inbound: Inbound::new(handoff),
             fetches: None,
             acknowledged: 0,
@@ -135,14 +144,14 @@ impl PeerStreams {
     /// Streams that go on where they rested.
     pub(super) fn resume(
         RestingStreams { sent, received }: RestingStreams,
-        limits: &StreamLimits,
+        flow: Flow,
         handoff: Option<Arc<ArrayHandoff>>,
     ) -> Self {
         PeerStreams {
-            outbound: Outbound::resume(sent, limits.flow()),
+            outbound: Outbound::resume(sent, flow),
             inbound: Inbound::resume(received, handoff.clone()),
             acknowledged: received,
-            ..PeerStreams::new(limits, handoff)
+            ..PeerStreams::new(flow, handoff)
         }
     }
 
@@ -174,18 +183,17 @@ impl PeerStreams {
             return FrameOutcome::Refused;
         }
         self.heard = now;
-        let StreamLimits { window_bytes, message_bytes_max, .. } = *limits;
         let (position, credit) = (header.acknowledged, header.credit);
         let buffers = &mut resources.buffers;
-        let heard = self.outbound.acknowledge(position, credit, window_bytes, now, buffers);
+        let heard = self.outbound.acknowledge(position, credit, now, buffers);
         if heard == AckOutcome::Impossible {
             return FrameOutcome::Impossible;
         }
         if payload.is_empty() {
             return FrameOutcome::Good;
         }
-        let taken =
-            self.inbound.take(header.sequence, payload, message_bytes_max, buffers, deliver);
+        let limit = limits.message_bytes_max;
+        let taken = self.inbound.take(header.sequence, payload, limit, buffers, deliver);
         match taken.and_then(|taken| self.handle_copy_records(resources).map(|()| taken)) {
             Ok(PayloadOutcome::New) => {
                 self.schedule_acknowledgement(header.waiting, limits, &mut resources.budget, now);
@@ -246,11 +254,11 @@ impl PeerStreams {
         budget: &mut Budget,
         now: Duration,
     ) {
-        let position = self.inbound.position();
-        budget.renew(&mut self.loan, position, waiting, limits.flow());
+        let (position, flow) = (self.inbound.position(), self.outbound.flow());
+        budget.renew(&mut self.loan, position, waiting, flow);
         let owed_bytes = position - self.acknowledged;
-        let may_bytes = u64::from(self.credited).max(limits.frame_bytes as u64);
-        let may_bytes = may_bytes.min(limits.window_bytes as u64);
+        let may_bytes = u64::from(self.credited).max(flow.frame_bytes as u64);
+        let may_bytes = may_bytes.min(flow.window_bytes as u64);
         if owed_bytes >= may_bytes / ACKNOWLEDGEMENTS_PER_WINDOW[usize::from(waiting == 0)] {
             self.acknowledge_by = Some(now);
         } else {
@@ -346,22 +354,16 @@ mod tests {
 
     #[test]
     fn a_pair_rests_only_while_nothing_is_owed_lent_or_listed() {
-        let limits = StreamLimits {
-            frame_bytes: 100,
-            window_bytes: 1000,
-            message_bytes_max: 1000,
-            resend_after: Duration::MAX,
-            is_ending: false,
-        };
+        let flow = Flow { frame_bytes: 100, window_bytes: 1000 };
         let rested = RestingStreams { sent: 7, received: 9 };
-        let resumed = || PeerStreams::resume(rested, &limits, None);
+        let resumed = || PeerStreams::resume(rested, flow, None);
         assert_eq!(resumed().resting(), Some(rested));
         let mut budget = Budget::new(10_000);
         let half = [5_u8, 0, 0, 0, b'h'];
         let disturbances: [&mut dyn FnMut(&mut PeerStreams); 9] = [
             &mut |peer| peer.acknowledge_by = Some(Duration::ZERO),
             &mut |peer| peer.acknowledged = 8,
-            &mut |peer| budget.renew(&mut peer.loan, 9, 5000, limits.flow()),
+            &mut |peer| budget.renew(&mut peer.loan, 9, 5000, flow),
             &mut |peer| _ = peer.outbound.push(b"more", None, false, &mut Buffers::default()),
             &mut |peer| peer.is_timed = true,
             &mut |peer| peer.is_ready = true,

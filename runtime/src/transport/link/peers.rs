@@ -93,13 +93,13 @@ impl Peers {
             Ok(place) => place,
             Err(_) if self.closed.binary_search(&pe).is_ok() => return None,
             Err(_) => {
-                let streams = Box::new(PeerStreams::new(limits, handoff.cloned()));
+                let streams = Box::new(PeerStreams::new(limits.flow(pe), handoff.cloned()));
                 self.insert(Slot { pe, streams: SlotStreams::Open(streams) })
             }
         };
         let streams = &mut self.slots[place].as_mut()?.streams;
         if let SlotStreams::Resting(resting) = streams {
-            let resumed = PeerStreams::resume(*resting, limits, handoff.cloned());
+            let resumed = PeerStreams::resume(*resting, limits.flow(pe), handoff.cloned());
             *streams = SlotStreams::Open(Box::new(resumed));
         }
         match streams {
@@ -181,14 +181,15 @@ impl Peers {
 
 #[cfg(test)]
 mod tests {
+    use super::super::peer::Flow;
     use super::*;
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
     use std::time::Duration;
 
     const LIMITS: StreamLimits = StreamLimits {
-        frame_bytes: 100,
-        window_bytes: 1000,
+        far: Flow { frame_bytes: 100, window_bytes: 1000 },
+        near: None,
         message_bytes_max: 1000,
         resend_after: Duration::MAX,
         is_ending: false,

@@ -75,7 +75,7 @@ impl Port {
                 failure = Err(error);
             }
             *is_streaming |=
-                frame.header.waiting > 0 || peer.outbound.backlog_bytes() > limits.frame_bytes;
+                frame.header.waiting > 0 || peer.outbound.backlog_bytes() > peer.outbound.flow().frame_bytes;
             peer.enlist_fetched(from, fetched);
             if peer.may_send(now) {
                 peer.enlist_ready(from, ready);

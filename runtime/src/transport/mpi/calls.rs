@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use super::queues::FrameQueues;
-use super::{FRAME_BYTES_MAX, ROUND_BYTES_MAX, ROUND_FRAMES_MAX};
+use super::{FRAME_BYTES_MAX, FRAME_BYTES_OF_MPICH, ROUND_BYTES_MAX, ROUND_FRAMES_MAX};
 use crate::transport::error::LaneError;
 use crate::transport::lane::Pump;
 use mpi::ffi;
@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use ultramarine_topology::{Pe, Topology};
 
-/// Nothing more is received while this many frames wait for a poll.
-const INCOMING_FRAMES_MAX: usize = 1024;
+/// Nothing more is received while frames wait for a poll in buffers of this many bytes.
+const INCOMING_BYTES_MAX: usize = 8 << 20;
 
 /// A cancelled receive is tested this often at most. It ends with the first test, or the second.
 const CANCELLED_TESTS_MAX: u32 = 1000;
@@ -44,6 +44,8 @@ pub(super) struct MpiCalls {
     /// Where MPI writes what it receives. It is touched only while no receive is posted. From the
     /// first one on it has room for the longest frame.
     received: Vec<u8>,
+    /// The longest frame that any PE sends, in bytes.
+    frame_bytes_max: usize,
     queues: Arc<FrameQueues>,
 }
 
@@ -128,7 +130,9 @@ impl MpiCalls {
             ffi::MPI_Comm_set_errhandler(comm.as_raw(), ffi::RSMPI_ERRORS_RETURN)
         })?;
         let (comm, sends, received) = (ManuallyDrop::new(comm), Vec::new(), Vec::new());
-        Ok(MpiCalls { comm, topology, sends, posted: None, received, queues })
+        let is_on_one_host = topology.is_on_one_host();
+        let frame_bytes_max = if is_on_one_host { FRAME_BYTES_OF_MPICH } else { FRAME_BYTES_MAX };
+        Ok(MpiCalls { comm, topology, sends, posted: None, received, frame_bytes_max, queues })
     }
 
     /// Takes back the buffers of completed sends. Returns whether the lane has room for a PE again
@@ -157,13 +161,13 @@ impl MpiCalls {
     fn post(&mut self) -> Result<(), LaneError> {
         let mut request = MaybeUninit::uninit();
         self.received.clear();
-        self.received.reserve(FRAME_BYTES_MAX);
+        self.received.reserve(self.frame_bytes_max);
         // SAFETY: the buffer has room for as much as is said. Until the request is complete it is
         // not touched, and if it never is, the buffer is not freed.
         check("MPI_Irecv", unsafe {
             ffi::MPI_Irecv(
                 self.received.as_mut_ptr().cast(),
-                FRAME_BYTES_MAX as c_int,
+                self.frame_bytes_max as c_int,
                 ffi::RSMPI_UINT8_T,
                 ffi::RSMPI_ANY_SOURCE,
                 TAG,
@@ -205,12 +209,17 @@ impl MpiCalls {
         check("MPI_Get_count", unsafe {
             ffi::MPI_Get_count(&raw const status, ffi::RSMPI_UINT8_T, &raw mut count)
         })?;
+        let bytes = usize::try_from(count).ok().filter(|bytes| *bytes <= self.frame_bytes_max);
+        let Some(bytes) = bytes else {
+            let message = format!("{count} is no number of bytes that was asked for");
+            return Err(LaneError::Mpi { call: "MPI_Get_count", message });
+        };
         let mut frame = std::mem::replace(&mut self.received, self.queues.buffer());
-        // SAFETY: MPI has written this many bytes, which is no more than the receive has asked for.
-        unsafe { frame.set_len(count as usize) };
+        // SAFETY: MPI has written this many bytes, and the buffer has room for them.
+        unsafe { frame.set_len(bytes) };
         let from = self.topology.pe_of(status.MPI_SOURCE as u32);
         self.queues.incoming.push((from, frame));
-        Ok(Some(count as usize))
+        Ok(Some(bytes))
     }
 
     /// Takes back the receive that is posted.
@@ -274,7 +283,7 @@ impl MpiCalls {
 impl Pump for MpiCalls {
     fn pump(&mut self) -> bool {
         let has_failed = self.queues.has_failed.load(Ordering::Relaxed);
-        if has_failed || self.queues.incoming.len() >= INCOMING_FRAMES_MAX {
+        if has_failed || self.queues.incoming.len() >= INCOMING_BYTES_MAX / self.frame_bytes_max {
             return false;
         }
         self.round().unwrap_or_else(|error| {

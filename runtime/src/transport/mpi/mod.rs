@@ -3,10 +3,10 @@
 //! The lane sends only messages which the MPI library sends eagerly: they complete without the
 //! receiver, so that no PE ever waits for another inside MPI. (For longer ones MPICH over UCX reads
 //! the sender's memory, and aborts the receiver if the sender dies.) Within a host these are small.
-//! Between hosts they are longer, where that is safe: Open MPI sends 64 KiB eagerly there, and UCX
-//! any length if it is told to, as the guard does. (Two network namespaces, arrays of 8 MiB: 1.4 to
-//! 2 GB/s instead of 0.75 with MPICH, 2.1 instead of 0.45 with Open MPI. Within a host: no more
-//! with MPICH, and less with Open MPI.)
+//! Between hosts they are longer if UCX, should MPI use it, has been told to send any length
+//! eagerly, as the guard does; Open MPI's own TCP sends 64 KiB so. (Two network namespaces, arrays
+//! of 8 MiB: 1.4 to 2 GB/s instead of 0.75 with MPICH, 2.1 instead of 0.45 with Open MPI. Within a
+//! host: no more with MPICH, and less with Open MPI.)
 //!
 //! The lane itself does not call MPI: it puts frames into queues and takes them from queues. On the
 //! other side of the queues a [`Pump`], `calls.rs`, calls MPI. After the first death a call may
@@ -29,7 +29,7 @@ use queues::FrameQueues;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, PoisonError};
 use std::time::Duration;
-use ultramarine_topology::{Pe, Topology};
+use ultramarine_topology::{Ball, Pe, Topology};
 
 /// The longest frame that every MPI library sends eagerly, in bytes: Open MPI sends 4 KiB with its
 /// own header through shared memory.
@@ -53,14 +53,16 @@ const ROUND_BYTES_MAX: usize = 512 << 10;
 /// The lane of a job that MPI connects.
 pub struct MpiLane {
     frame_bytes_max: usize,
+    /// PEs to which frames are shorter, and the longest of these, in bytes.
+    shorter: Option<(Ball, usize)>,
     queues: Arc<FrameQueues>,
     calls: Option<MpiCalls>,
     sleeper: Arc<CondvarSleeper>,
 }
 
 impl MpiLane {
-    /// The lane over a communicator that nothing else uses, in which the processes have the
-    /// launcher's ranks. `is_ucx_eager`: should MPI use UCX, this sends all messages eagerly.
+    /// The lane of PE `me` over a communicator that nothing else uses, in which the processes have
+    /// the launcher's ranks. `is_ucx_eager`: should MPI use UCX, this sends all messages eagerly.
     ///
     /// # Errors
     ///
@@ -70,6 +72,7 @@ impl MpiLane {
     ///
     /// MPI was initialised for one thread only.
     pub fn new(
+        me: Pe,
         comm: SimpleCommunicator,
         topology: Arc<Topology>,
         is_ucx_eager: bool,
@@ -77,16 +80,16 @@ impl MpiLane {
         let queues = Arc::new(FrameQueues::new(comm.size() as usize));
         let version = mpi::environment::library_version().unwrap_or_default();
         let is_any = |names: &[&str]| names.iter().any(|name| version.contains(name));
-        let is_long_eager = is_any(&["Open MPI"]) || is_ucx_eager && is_any(&["ch4:ucx"]);
-        let frame_bytes_max = if is_long_eager && !topology.is_on_one_host() {
-            FRAME_BYTES_MAX
-        } else if is_any(&["MPICH", "Intel(R) MPI"]) {
-            FRAME_BYTES_OF_MPICH
+        let is_mpich = is_any(&["MPICH", "Intel(R) MPI"]);
+        let frame_bytes = if is_mpich { FRAME_BYTES_OF_MPICH } else { FRAME_BYTES };
+        let is_long_eager = is_ucx_eager && is_any(&["Open MPI", "ch4:ucx"]);
+        let (frame_bytes_max, shorter) = if is_long_eager && !topology.is_on_one_host() {
+            (FRAME_BYTES_MAX, Some((topology.host_of(me), frame_bytes)))
         } else {
-            FRAME_BYTES
+            (frame_bytes, None)
         };
         let calls = Some(MpiCalls::new(comm, topology, queues.clone())?);
-        Ok(MpiLane { frame_bytes_max, queues, calls, sleeper: Arc::default() })
+        Ok(MpiLane { frame_bytes_max, shorter, queues, calls, sleeper: Arc::default() })
     }
 }
 
@@ -97,6 +100,10 @@ impl Lane for MpiLane {
 
     fn frame_bytes_max(&self) -> usize {
         self.frame_bytes_max
+    }
+
+    fn shorter_frames(&self) -> Option<(Ball, usize)> {
+        self.shorter
     }
 
     fn has_room(&self, to: Pe) -> bool {

@@ -41,6 +41,19 @@ fn in_flight(network: &BadLane) -> usize {
 }
 
 #[test]
+fn frames_are_as_long_as_the_lane_says_of_the_peer() {
+    let mut lanes = bad_network(3, FRAME_BYTES_MAX, Faults::default(), 1).into_iter();
+    let first = lanes.next().unwrap();
+    let (network, mut port) = (first.clone(), first.port(settings()));
+    for (to, longest) in [(1, shorter(FRAME_BYTES_MAX)), (2, FRAME_BYTES_MAX)] {
+        port.send(Pe::new(to), &[7; 10_000], None).unwrap();
+        port.flush(MS).unwrap();
+        let inboxes = network.inboxes.lock().unwrap();
+        assert_eq!(inboxes[to as usize].iter().map(|(_, frame)| frame.len()).max(), Some(longest));
+    }
+}
+
+#[test]
 fn a_thousand_senders_have_no_more_in_flight_than_the_budget_and_a_frame_each() {
     const BUDGET: usize = 50_000;
     const MESSAGE_BYTES: usize = 20_000;

@@ -7,7 +7,6 @@ use crate::transport::link::queue::Queued;
 use crate::transport::link::records::{CopyRecord, Offer, OfferReply, Records};
 use rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use ultramarine_topology::{Distance, Topology};
 
 /// So that copying takes several polls.
 const ELEMENTS: u64 = 1 << 20;
@@ -61,6 +60,28 @@ fn arrays_are_copied_and_small_messages_overtake_them() {
     assert_eq!(small_after, Some(0));
     assert_eq!(ports[1].counters().bytes_fetched, ARRAYS * array(0).size_bytes() as u64);
     assert!(ports[0].counters().bytes_sent < 100_000, "{:?}", ports[0].counters());
+}
+
+/// (Else a peer that is stopped would keep a core busy here.)
+#[test]
+fn a_peer_that_copies_nothing_is_not_looked_for_without_pause() {
+    let everybody = Topology::flat(2).ball(Pe::ROOT, Distance::ONE);
+    let lanes = bad_network(2, 1000, Faults::default(), 7);
+    let mut ports: [Port; 2] = ports(lanes, PortSettings::default());
+    ports.iter_mut().for_each(|port| port.has_neighbours(everybody));
+    assert!(ports[0].send(Pe::new(1), b"large", Some(&array(0))).unwrap());
+    let [sender, receiver] = &mut ports;
+    let mut is_streaming = |now| sender.poll(now, &mut nothing).unwrap().is_streaming;
+    assert!(is_streaming(Duration::ZERO) && is_streaming(MS));
+    assert!(!is_streaming(100 * MS));
+    let mut arrived = None;
+    for _ in 0..100_000 {
+        receiver.poll(101 * MS, &mut |_, _, found| arrived = found).unwrap();
+        if arrived.is_some() {
+            break;
+        }
+    }
+    assert_eq!(arrived, Some(array(0)));
 }
 
 /// Messages of all kinds, some of which are in order.
@@ -117,7 +138,8 @@ fn no_message_in_order_overtakes_another() {
 
 #[test]
 fn what_is_refused_is_sent_in_pieces() {
-    let (mut outbound, mut buffers) = (Outbound::new((1000, 1 << 30)), Buffers::default());
+    let flow = Flow { frame_bytes: 1000, window_bytes: 1 << 30 };
+    let (mut outbound, mut buffers) = (Outbound::new(flow), Buffers::default());
     for number in 0..2 {
         let array = array(number);
         assert!(outbound.push(b"large", Some((&array, ArrayRoute::Offer)), true, &mut buffers));
@@ -147,7 +169,7 @@ fn what_is_refused_is_sent_in_pieces() {
         };
         records.cut(&frame, 1 << 30, &mut deliver).unwrap();
         outbound.advance(frame.len(), MS, &mut buffers);
-        outbound.acknowledge(position, 0, 1000, MS, &mut buffers);
+        outbound.acknowledge(position, 0, MS, &mut buffers);
     }
     assert_eq!(arrived, 4);
     assert!(matches!(records.take_copy_record(), Some(CopyRecord::Offered(..))));
