@@ -73,6 +73,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
+pub mod bsp;
 pub mod dag;
 pub mod divide;
 pub mod journal;

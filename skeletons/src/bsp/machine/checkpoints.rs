@@ -1,0 +1,125 @@
+//! The copies of ranks that a PE keeps: of its own, and of those of others.
+
+use super::view::ViewId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use ultramarine_topology::Pe;
+
+/// Tells checkpoints from each other; later ones are greater. The same superstep is computed again
+/// after a death, and by a program that does not do the same each time with another outcome: so
+/// copies of it are told apart by the view in which they were made.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Key {
+    pub(super) view: ViewId,
+    pub(super) superstep: u64,
+}
+
+/// A rank as it was when a superstep began.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Copy<C, O> {
+    /// Whether it needs no message to go on.
+    Live(C, bool),
+    Ended(O),
+}
+
+/// Of each checkpoint the ranks of which there are copies, as ranges in order.
+pub type Offers = BTreeMap<Key, Vec<Range<u32>>>;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Held<C, O> {
+    /// The PE that had the rank.
+    owner: Pe,
+    copy: Copy<C, O>,
+}
+
+/// See the [module](self).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Checkpoints<C, O>(BTreeMap<Key, BTreeMap<u32, Held<C, O>>>);
+
+impl<C, O> Default for Checkpoints<C, O> {
+    fn default() -> Self {
+        Checkpoints(BTreeMap::new())
+    }
+}
+
+impl<C: Clone, O: Clone> Checkpoints<C, O> {
+    /// Keeps copies of ranks of this PE.
+    pub(super) fn keep(
+        &mut self,
+        key: Key,
+        owner: Pe,
+        copies: impl IntoIterator<Item = (u32, Copy<C, O>)>,
+    ) {
+        let held = copies.into_iter().map(|(rank, copy)| (rank, Held { owner, copy }));
+        self.0.entry(key).or_default().extend(held);
+    }
+
+    pub(super) fn get(&self, key: Key, rank: u32) -> Option<&Copy<C, O>> {
+        Some(&self.0.get(&key)?.get(&rank)?.copy)
+    }
+
+    /// The copies of some ranks.
+    pub(super) fn of(&self, key: Key, ranks: Range<u32>) -> BTreeMap<u32, Copy<C, O>> {
+        let held = self.0.get(&key).into_iter().flat_map(|held| held.range(ranks.clone()));
+        held.map(|(rank, held)| (*rank, held.copy.clone())).collect()
+    }
+
+    /// Drops those before this one, which is whole.
+    pub(super) fn forget_before(&mut self, key: Key) -> impl Sized + use<C, O> {
+        let kept = self.0.split_off(&key);
+        std::mem::replace(&mut self.0, kept)
+    }
+
+    /// Drops those after this one.
+    pub(super) fn forget_after(&mut self, key: Option<Key>) {
+        self.0.retain(|other, _| Some(*other) <= key);
+    }
+
+    /// The copies that this PE gives to others if need be: of its own ranks, and of those of the
+    /// dead.
+    pub(super) fn offered(
+        &self,
+        key: Key,
+        is_given: impl Fn(Pe) -> bool,
+    ) -> impl Iterator<Item = (u32, &Copy<C, O>)> {
+        let held = self.0.get(&key).into_iter().flatten();
+        let given = held.filter(move |(_, held)| is_given(held.owner));
+        given.map(|(rank, held)| (*rank, &held.copy))
+    }
+
+    /// The ranks of which this PE has such copies.
+    pub(super) fn offers(&self, is_given: impl Fn(Pe) -> bool + std::marker::Copy) -> Offers {
+        let ranks = |key| self.offered(key, is_given).map(|(rank, _)| rank..rank + 1);
+        let ranges = |key: &Key| (*key, joined(ranks(*key).collect()));
+        self.0.keys().map(ranges).filter(|(_, ranges)| !ranges.is_empty()).collect()
+    }
+}
+
+/// Makes as few ranges as there can be.
+fn joined(mut ranges: Vec<Range<u32>>) -> Vec<Range<u32>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut found: Vec<Range<u32>> = Vec::new();
+    for range in ranges {
+        match found.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => found.push(range),
+        }
+    }
+    found
+}
+
+/// Adds what another PE offers.
+pub(super) fn add_offers(offers: &mut Offers, others: Offers) {
+    for (key, others) in others {
+        let known = offers.entry(key).or_default();
+        known.extend(others);
+        *known = joined(std::mem::take(known));
+    }
+}
+
+/// The last checkpoint of which there is a copy of each rank.
+pub(super) fn last_whole(offers: &Offers, ranks: u32) -> Option<Key> {
+    let is_whole = |ranges: &[Range<u32>]| ranges.len() == 1 && ranges[0] == (0..ranks);
+    offers.iter().rev().find(|(_, ranges)| is_whole(ranges)).map(|(key, _)| *key)
+}

@@ -1,0 +1,113 @@
+//! What machines tell each other, and what a machine wants to have done.
+
+use super::checkpoints::{Copy, Key, Offers};
+use super::span::Spans;
+use super::view::ViewId;
+use super::Kind;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use ultramarine_topology::Pe;
+
+/// What one rank sends to another.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Letter<M> {
+    pub from: u32,
+    pub to: u32,
+    pub content: M,
+}
+
+/// What the members tell each other after a superstep.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Facts<V> {
+    /// Whether any rank goes on without being woken.
+    pub(super) is_any_awake: bool,
+    /// Whether anything was sent.
+    pub(super) is_any_sent: bool,
+    pub(super) have_all_ended: bool,
+    /// Whether a checkpoint is due.
+    pub(super) is_save_due: bool,
+    /// The last checkpoint of which all have copies elsewhere.
+    pub(super) safe: Option<Key>,
+    /// The values of collective operations, in the order in which each rank took part.
+    pub(super) collected: Vec<Spans<V>>,
+}
+
+/// What the machine of one PE tells that of another.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(bound(
+    serialize = "M: Serialize, C: Serialize, O: Serialize, V: Serialize",
+    deserialize = "M: Deserialize<'de>, C: Deserialize<'de>, O: Deserialize<'de>, V: Deserialize<'de>"
+))]
+pub enum MessageOf<M, C, O, V> {
+    /// All that the sender's ranks have sent to those of the receiver in a superstep. The receiver
+    /// says that it has come, if that is not clear from what follows.
+    Batch { superstep: u64, letters: Vec<Letter<M>>, is_to_be_acknowledged: bool },
+    /// It has come.
+    Received { superstep: u64 },
+    /// A round of the meeting after a superstep.
+    Round { superstep: u64, round: u32, facts: Facts<V> },
+    /// A round of the meeting after a death: the ranks of which there are copies.
+    Offer { round: u32, offers: Offers },
+    /// Copies of ranks that are the receiver's since a death.
+    Moved { key: Key, copies: BTreeMap<u32, Copy<C, O>> },
+    /// Copies of the sender's ranks.
+    Kept { key: Key, copies: BTreeMap<u32, Copy<C, O>> },
+    /// The sender keeps them.
+    Keeps { key: Key },
+    /// What ranks that have ended leave.
+    Outputs(BTreeMap<u32, O>),
+}
+
+/// See [`MessageOf`].
+pub type Message<K> = MessageOf<
+    <K as Kind>::Content,
+    <K as Kind>::Saved,
+    <K as Kind>::Output,
+    <K as Kind>::Value,
+>;
+
+/// A message, and the view of its sender.
+pub type Told<K> = (ViewId, Message<K>);
+
+/// A rank that is to be saved, to take a step, or both.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Job<S, M, V> {
+    pub rank: u32,
+    pub state: S,
+    /// By their senders, and from each in the order in which they were sent.
+    pub letters: Vec<Letter<M>>,
+    /// Of the collective operations in which it took part in the superstep before.
+    pub results: Vec<Option<V>>,
+    pub is_stepping: bool,
+}
+
+/// See [`Job`].
+pub type JobOf<K> = Job<<K as Kind>::State, <K as Kind>::Content, <K as Kind>::Value>;
+
+/// What a machine wants to have done.
+pub enum Effect<K: Kind> {
+    Send(Pe, Told<K>),
+    /// Each job is saved first, if this is a checkpoint; then it [has taken a step](
+    /// super::Machine::stepped), or [is back](super::Machine::saved).
+    Run(Work, Vec<JobOf<K>>),
+    /// These ranks are made, or read from what was saved, and are [back](super::Machine::restored)
+    /// then.
+    Restore(Work, Vec<(u32, Option<K::Saved>)>),
+    /// The run cannot go on.
+    Fail(K::Error),
+    /// There is no whole checkpoint: what was computed up to this superstep is lost.
+    Lost(u64),
+    /// All ranks have ended, and this PE's program is told.
+    End(BTreeMap<u32, K::Output>),
+}
+
+/// Tells jobs from those before a death.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Work {
+    pub ticket: u64,
+    pub superstep: u64,
+    /// Whether a checkpoint is taken.
+    pub is_saved: bool,
+    /// Whether all slept, and none had sent anything.
+    pub is_quiet: bool,
+}

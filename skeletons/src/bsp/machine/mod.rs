@@ -1,0 +1,680 @@
+//! One PE's part of a bulk-synchronous run, as a state machine: messages and events in, effects
+//! out.
+//!
+//! ```text
+//!               all steps are taken          what was sent has come           all have said so
+//!   computing ──────────────────────> posting ──────────────────────> meeting ──────┐
+//!    ↑  ↑  ↑                                                                        │
+//!    │  │  └────────────────────────── the next superstep ──────────────────────────┘──> ended
+//!    │  └── restoring: ranks are read from copies <── agreeing on a checkpoint <── a PE dies
+//!    └───── at the start
+//! ```
+//!
+//! - **Delivery.** What a PE's ranks send to those of another goes in one message, which the other
+//!   acknowledges; it need not where the meeting says it, see [`View::hears_in_meeting`]. A PE says
+//!   that it has come to the meeting when all is acknowledged. So after the meeting each PE has
+//!   what was sent to it: messages are counted, not waited for.
+//! - **Meeting.** It carries what all must know: whether any rank goes on, whether a checkpoint is
+//!   due, of which one all have copies, and the values of collective operations (`span`).
+//! - **Deaths.** A PE's [view](view) follows from the deaths of which it knows. Messages of an
+//!   earlier view are dropped, those of a later one wait. After a death, PEs of the same view tell
+//!   each other of which ranks they have copies. So they agree on the last checkpoint that is
+//!   whole, and each sends the copies that it has to the PEs whose ranks they are now. If there is
+//!   none, all begin anew.
+//! - **Checkpoints.** A copy of each rank as it was when a superstep began, with its letters, is
+//!   kept by its PE, and by that one's partner. Once all have said that partners have theirs, those
+//!   of earlier checkpoints are dropped; until then, no other is begun.
+//!
+//! A machine must never know what a state is, nor how messages travel: it runs in jobs, in random
+//! schedules and in model checkers.
+
+mod checkpoints;
+mod meeting;
+mod message;
+mod recovery;
+mod span;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use self::checkpoints::{Checkpoints, Copy, Key, Offers};
+use self::meeting::{Early, Meeting};
+use self::recovery::Restoring;
+use self::span::Spans;
+use self::view::{View, ViewId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::hash::Hash;
+use std::mem::take;
+use std::sync::Arc;
+use ultramarine_topology::{Pe, Topology};
+
+pub use self::message::{Effect, Facts, Job, JobOf, Letter, Message, MessageOf, Told, Work};
+
+/// What a run is about.
+pub trait Kind {
+    /// A rank's, between steps.
+    type State;
+    /// What ranks send to each other.
+    type Content: Clone;
+    /// What is kept of a rank, with its letters and results.
+    type Saved: Clone;
+    /// What a rank leaves when it ends.
+    type Output: Clone;
+    /// Of a collective operation.
+    type Value: Clone;
+    /// How such values are combined.
+    type Operation: Clone + PartialEq;
+    /// Why a run cannot go on.
+    type Error: Clone + From<Trouble>;
+
+    /// Whether each rank gets the values of those before it, and not of all.
+    fn is_scan(operation: &Self::Operation) -> bool;
+    /// A value of ranks, and one of ranks behind these.
+    fn combine(operation: &Self::Operation, left: &Self::Value, right: &Self::Value)
+    -> Self::Value;
+}
+
+/// What a rank does after a step.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Next<S, O> {
+    /// It takes another step.
+    Awake(S),
+    /// It does so when something was sent to it.
+    Asleep(S),
+    Ended(O),
+}
+
+/// What a step has done.
+pub struct Step<K: Kind> {
+    pub next: Next<K::State, K::Output>,
+    pub letters: Vec<Letter<K::Content>>,
+    /// The collective operations in which the rank takes part.
+    pub offered: Vec<(K::Operation, K::Value)>,
+}
+
+/// Why a run cannot go on.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Trouble {
+    /// All ranks sleep, were woken, and sleep again without a word.
+    Stalled { superstep: u64 },
+    /// A rank has sent something to one that had ended.
+    ToEnded { from: u32, to: u32, superstep: u64 },
+    /// Two ranks take part in different operations at once.
+    Mixed { ranks: [u32; 2], superstep: u64 },
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Stalled { superstep } => write!(
+                f,
+                "in superstep {superstep} all ranks slept, and went to sleep again when they were \
+                 woken: nothing would ever wake them"
+            ),
+            Trouble::ToEnded { from, to, superstep } => write!(
+                f,
+                "rank {from} has sent a message to rank {to}, which had ended by superstep \
+                 {superstep}"
+            ),
+            Trouble::Mixed { ranks: [one, other], superstep } => write!(
+                f,
+                "in superstep {superstep} ranks {one} and {other} take part in different \
+                 collective operations at once"
+            ),
+        }
+    }
+}
+
+/// When checkpoints are taken.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Saving {
+    Never,
+    /// Every so many supersteps, if the last one is whole by then.
+    Every(u64),
+    /// When the host says so.
+    Told,
+}
+
+/// A rank on its PE.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Seat<K: Kind> {
+    /// `None`: it takes a step, or is being restored.
+    next: Option<Next<K::State, K::Output>>,
+    letters: Vec<Letter<K::Content>>,
+    results: Vec<Option<K::Value>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Phase<K: Kind> {
+    /// This PE does not take part yet.
+    Outside,
+    Agreeing(Meeting<Offers>),
+    Restoring(Restoring),
+    /// This number of ranks has not taken its step yet.
+    Computing(usize),
+    /// These PEs have not acknowledged what was sent to them.
+    Posting(BTreeSet<Pe>),
+    Meeting(Meeting<Facts<K::Value>>),
+    Ended,
+    Failed(K::Error),
+}
+
+/// What ranks do in a superstep.
+struct Doing<K: Kind> {
+    is_any_sent: bool,
+    letters: BTreeMap<Pe, Vec<Letter<K::Content>>>,
+    /// The operations, with the first rank that took part, and the values of the ranks.
+    collected: Vec<(u32, K::Operation, BTreeMap<u32, K::Value>)>,
+}
+
+/// See the [module](self).
+pub struct Machine<K: Kind> {
+    me: Pe,
+    ranks: u32,
+    topology: Arc<Topology>,
+    saving: Saving,
+    /// The PE whose program waits for the end.
+    home: Pe,
+    dead: BTreeSet<Pe>,
+    view: View,
+    /// Messages of views to which this PE may come.
+    ahead: Vec<(Pe, Told<K>)>,
+    phase: Phase<K>,
+    superstep: u64,
+    /// Counts what jobs are part of.
+    ticket: u64,
+    /// The ranks of this PE.
+    seats: BTreeMap<u32, Seat<K>>,
+    doing: Doing<K>,
+    /// What has been sent to this PE's ranks in a superstep.
+    arrived: BTreeMap<u64, Vec<Letter<K::Content>>>,
+    early: Early<Facts<K::Value>>,
+    early_offers: Early<Offers>,
+    early_copies: Vec<(Key, CopiesOf<K>)>,
+    /// Whether all slept in the last superstep, and none sent anything.
+    is_quiet: bool,
+    /// Whether a checkpoint is to be taken, as far as the host is concerned.
+    is_save_due: bool,
+    checkpoints: Checkpoints<K::Saved, K::Output>,
+    /// The checkpoint that was begun last, and the number of own ranks that it lacks.
+    saving_now: Option<(Key, usize)>,
+    /// The last checkpoint of which this PE's partner has copies; and the one that is whole.
+    safe: Option<Key>,
+    whole: Option<Key>,
+    /// Of ranks that have ended, at home: of the last view of which there are any.
+    outputs: (ViewId, BTreeMap<u32, K::Output>),
+    effects: Vec<Effect<K>>,
+    waste: Waste<K>,
+}
+
+/// What a machine needs no more. It is dropped where user code may run.
+pub struct Waste<K: Kind> {
+    seats: Vec<Seat<K>>,
+    doing: Vec<Doing<K>>,
+    letters: Vec<Letter<K::Content>>,
+    states: Vec<K::State>,
+    steps: Vec<Step<K>>,
+}
+
+impl<K: Kind> Default for Waste<K> {
+    fn default() -> Self {
+        Waste {
+            seats: Vec::new(),
+            doing: Vec::new(),
+            letters: Vec::new(),
+            states: Vec::new(),
+            steps: Vec::new(),
+        }
+    }
+}
+
+/// Copies of ranks.
+type CopiesOf<K> = BTreeMap<u32, Copy<<K as Kind>::Saved, <K as Kind>::Output>>;
+
+impl<K: Kind> Machine<K> {
+    /// The machine of this PE, in a run of this many ranks. It does nothing before it
+    /// [begins](Self::begin).
+    pub fn new(me: Pe, ranks: u32, topology: Arc<Topology>, saving: Saving, home: Pe) -> Self {
+        let dead = BTreeSet::new();
+        let view = View::new(me, ranks, &topology, &dead);
+        Machine {
+            me,
+            ranks,
+            topology,
+            saving,
+            home,
+            dead,
+            view,
+            ahead: Vec::new(),
+            phase: Phase::Outside,
+            superstep: 0,
+            ticket: 0,
+            seats: BTreeMap::new(),
+            doing: Doing::new(),
+            arrived: BTreeMap::new(),
+            early: Early::new(),
+            early_offers: Early::new(),
+            early_copies: Vec::new(),
+            is_quiet: false,
+            is_save_due: false,
+            checkpoints: Checkpoints::default(),
+            saving_now: None,
+            safe: None,
+            whole: None,
+            outputs: Default::default(),
+            effects: Vec::new(),
+            waste: Waste::default(),
+        }
+    }
+
+    /// The number of the superstep that is computed, or was last.
+    pub fn superstep(&self) -> u64 {
+        self.superstep
+    }
+
+    /// What is to be done now, in this order.
+    pub fn take_effects(&mut self) -> Vec<Effect<K>> {
+        take(&mut self.effects)
+    }
+
+    /// What is to be dropped.
+    pub fn take_waste(&mut self) -> Waste<K> {
+        take(&mut self.waste)
+    }
+
+    /// This PE knows of all deaths so far, and takes part.
+    pub fn begin(&mut self) {
+        if self.dead.is_empty() {
+            self.restore(None);
+            self.hear_ahead();
+        } else {
+            self.agree();
+        }
+    }
+
+    /// A checkpoint is due, says the first PE's host.
+    pub fn save_soon(&mut self) {
+        self.is_save_due = true;
+    }
+
+    /// The program waits on another PE.
+    pub fn move_home(&mut self, home: Pe) {
+        self.home = home;
+        // The former home may have died before it knew.
+        match &self.phase {
+            Phase::Ended => self.tell_outputs(),
+            Phase::Failed(error) => self.effects.push(Effect::Fail(error.clone())),
+            _ => {}
+        }
+    }
+
+    /// Something has come from the machine of another PE, or of this one.
+    pub fn receive(&mut self, from: Pe, (view, message): Told<K>) {
+        if let MessageOf::Outputs(outputs) = message {
+            return self.hear_outputs(view, outputs);
+        }
+        if view != self.view.id || matches!(self.phase, Phase::Outside) {
+            let may_come = self.view.id.may_become(view) || view == self.view.id;
+            if may_come && !self.dead.contains(&from) {
+                self.ahead.push((from, (view, message)));
+            }
+            return;
+        }
+        match message {
+            MessageOf::Batch { superstep, mut letters, is_to_be_acknowledged } => {
+                if is_to_be_acknowledged {
+                    self.send(from, MessageOf::Received { superstep });
+                }
+                self.arrived.entry(superstep).or_default().append(&mut letters);
+            }
+            MessageOf::Received { superstep } => {
+                if let Phase::Posting(missing) = &mut self.phase
+                    && superstep == self.superstep
+                    && missing.remove(&from)
+                    && missing.is_empty()
+                {
+                    self.meet();
+                }
+            }
+            MessageOf::Round { superstep, round, facts } => {
+                self.early.insert((superstep, round), facts);
+                self.go_on_meeting();
+            }
+            MessageOf::Offer { round, offers } => {
+                self.early_offers.insert((0, round), offers);
+                self.go_on_agreeing();
+            }
+            MessageOf::Moved { key, copies } => self.take_over(key, copies),
+            MessageOf::Kept { key, copies } => {
+                self.checkpoints.keep(key, from, copies);
+                self.send(from, MessageOf::Keeps { key });
+            }
+            MessageOf::Keeps { key } => self.safe = self.safe.max(Some(key)),
+            MessageOf::Outputs(_) => {}
+        }
+    }
+
+    /// A rank has been saved. Without a state it takes its step next; otherwise it is back.
+    pub fn saved(&mut self, work: Work, rank: u32, saved: K::Saved, back: Option<K::State>) {
+        if work.ticket != self.ticket {
+            self.waste.states.extend(back);
+            return;
+        }
+        let is_awake = back.is_none();
+        self.keep_own(rank, Copy::Live(saved, is_awake));
+        if let Some(state) = back {
+            self.is_back(rank, Next::Asleep(state));
+        }
+    }
+
+    /// A rank has taken its step.
+    pub fn stepped(&mut self, work: Work, rank: u32, step: Step<K>) {
+        if work.ticket != self.ticket {
+            self.waste.steps.push(step);
+            return;
+        }
+        let Step { next, letters, offered } = step;
+        self.doing.is_any_sent |= !letters.is_empty();
+        for letter in letters {
+            let to = self.view.owner(letter.to);
+            self.doing.letters.entry(to).or_default().push(letter);
+        }
+        for (number, (operation, value)) in offered.into_iter().enumerate() {
+            match self.doing.collected.get_mut(number) {
+                Some((first, known, _)) if *known != operation => {
+                    let ranks = [*first, rank];
+                    return self.fail(Trouble::Mixed { ranks, superstep: self.superstep });
+                }
+                Some((.., values)) => _ = values.insert(rank, value),
+                None => {
+                    self.doing.collected.push((rank, operation, BTreeMap::from([(rank, value)])));
+                }
+            }
+        }
+        self.is_back(rank, next);
+    }
+
+    /// A rank has been made, or read from what was saved.
+    pub fn restored(
+        &mut self,
+        work: Work,
+        rank: u32,
+        state: K::State,
+        letters: Vec<Letter<K::Content>>,
+        results: Vec<Option<K::Value>>,
+    ) {
+        if work.ticket != self.ticket {
+            self.waste.states.push(state);
+            self.waste.letters.extend(letters);
+            return;
+        }
+        let is_awake = self.was_awake(rank);
+        let next = if is_awake { Next::Awake(state) } else { Next::Asleep(state) };
+        self.seats.insert(rank, Seat { next: Some(next), letters, results });
+        self.is_restored();
+    }
+
+    fn send(&mut self, to: Pe, message: Message<K>) {
+        self.effects.push(Effect::Send(to, (self.view.id, message)));
+    }
+
+    /// The run cannot go on.
+    pub fn fail(&mut self, error: impl Into<K::Error>) {
+        let error = error.into();
+        self.ticket += 1;
+        self.effects.push(Effect::Fail(error.clone()));
+        self.phase = Phase::Failed(error);
+    }
+
+    /// Begins a superstep: what was sent in the one before is delivered.
+    fn compute(&mut self, is_saved: bool) {
+        if let Some(mut letters) =
+            self.superstep.checked_sub(1).and_then(|before| self.arrived.remove(&before))
+        {
+            letters.sort_by_key(|letter| letter.from);
+            for letter in letters {
+                match self.seats.get_mut(&letter.to) {
+                    Some(Seat { next: Some(Next::Ended(_)), .. }) => {
+                        let Letter { from, to, .. } = letter;
+                        let superstep = self.superstep;
+                        return self.fail(Trouble::ToEnded { from, to, superstep });
+                    }
+                    Some(seat) => seat.letters.push(letter),
+                    None => debug_assert!(false, "it was sent to the PE of the rank"),
+                }
+            }
+        }
+        self.ticket += 1;
+        let (superstep, is_quiet) = (self.superstep, self.is_quiet);
+        let work = Work { ticket: self.ticket, superstep, is_saved, is_quiet };
+        if is_saved {
+            let key = Key { view: self.view.id, superstep };
+            self.saving_now = Some((key, self.seats.len()));
+        }
+        let mut jobs = Vec::new();
+        let mut ended = Vec::new();
+        for (&rank, seat) in &mut self.seats {
+            let is_stepping = match &seat.next {
+                Some(Next::Awake(_)) => true,
+                Some(Next::Asleep(_)) => is_quiet || !seat.letters.is_empty(),
+                Some(Next::Ended(output)) => {
+                    ended.push((rank, output.clone()));
+                    false
+                }
+                None => false,
+            };
+            if !is_stepping && !is_saved {
+                continue;
+            }
+            if let Some(Next::Awake(state) | Next::Asleep(state)) =
+                seat.next.take_if(|next| !matches!(next, Next::Ended(_)))
+            {
+                let (letters, results) = (take(&mut seat.letters), take(&mut seat.results));
+                jobs.push(Job { rank, state, letters, results, is_stepping });
+            }
+        }
+        if is_saved {
+            ended.into_iter().for_each(|(rank, output)| self.keep_own(rank, Copy::Ended(output)));
+            if self.seats.is_empty() {
+                self.copies_are_made();
+            }
+        }
+        self.phase = Phase::Computing(jobs.len());
+        if jobs.is_empty() {
+            self.post();
+        } else {
+            self.effects.push(Effect::Run(work, jobs));
+        }
+    }
+
+    /// A rank is back from its job.
+    fn is_back(&mut self, rank: u32, next: Next<K::State, K::Output>) {
+        if let Some(seat) = self.seats.get_mut(&rank) {
+            seat.next = Some(next);
+        }
+        if let Phase::Computing(left) = &mut self.phase {
+            *left -= 1;
+            if *left == 0 {
+                self.post();
+            }
+        }
+    }
+
+    /// All steps are taken.
+    fn post(&mut self) {
+        let (superstep, mut missing) = (self.superstep, BTreeSet::new());
+        for (to, mut letters) in take(&mut self.doing.letters) {
+            // Each sender's in order; the senders may have ended in any.
+            letters.sort_by_key(|letter| letter.from);
+            if to == self.me {
+                self.arrived.entry(superstep).or_default().append(&mut letters);
+                continue;
+            }
+            let is_to_be_acknowledged = !self.view.hears_in_meeting(to);
+            if is_to_be_acknowledged {
+                missing.insert(to);
+            }
+            self.send(to, MessageOf::Batch { superstep, letters, is_to_be_acknowledged });
+        }
+        let is_complete = missing.is_empty();
+        self.phase = Phase::Posting(missing);
+        if is_complete {
+            self.meet();
+        }
+    }
+
+    /// All that this PE has sent has come, or will have before the meeting ends.
+    fn meet(&mut self) {
+        let nexts = || self.seats.values().filter_map(|seat| seat.next.as_ref());
+        let own = self.view.own();
+        let collected = self.doing.collected.iter_mut().map(|(_, operation, values)| {
+            let values = values.iter().map(|(rank, value)| (*rank, value.clone())).collect();
+            Spans::of_own(own.clone(), values, &mut |l, r| K::combine(operation, l, r))
+        });
+        let collected = collected.collect();
+        let facts = Facts {
+            is_any_awake: nexts().any(|next| matches!(next, Next::Awake(_))),
+            is_any_sent: take(&mut self.doing.is_any_sent),
+            have_all_ended: nexts().all(|next| matches!(next, Next::Ended(_))),
+            is_save_due: self.view.is_first() && self.is_saved_next(),
+            safe: self.safe,
+            collected,
+        };
+        self.phase = Phase::Meeting(Meeting::begin(facts));
+        self.speak();
+        self.go_on_meeting();
+    }
+
+    /// Whether the next superstep begins with a checkpoint, as far as this PE knows.
+    fn is_saved_next(&self) -> bool {
+        let begun = self.saving_now.map(|(key, _)| key);
+        let is_due = match self.saving {
+            Saving::Never => false,
+            Saving::Every(every) => {
+                let last = begun.map_or(0, |key| key.superstep);
+                self.superstep + 1 - last.min(self.superstep + 1) >= every
+            }
+            Saving::Told => self.is_save_due,
+        };
+        is_due && begun == self.whole
+    }
+
+    /// Says what this PE has heard, in its round.
+    fn speak(&mut self) {
+        if let Phase::Meeting(meeting) = &self.phase
+            && let Some((to, round, facts)) = meeting.words(&self.view)
+        {
+            self.send(to, MessageOf::Round { superstep: self.superstep, round, facts });
+        }
+    }
+
+    fn go_on_meeting(&mut self) {
+        loop {
+            let Phase::Meeting(meeting) = &mut self.phase else { return };
+            if meeting.words(&self.view).is_none() {
+                let facts = meeting.facts.clone();
+                return self.end_superstep(facts);
+            }
+            let doing = &self.doing;
+            if !meeting.go_on(self.superstep, &mut self.early, |own, heard| own.add(heard, doing)) {
+                return;
+            }
+            self.speak();
+        }
+    }
+
+    /// All have met.
+    fn end_superstep(&mut self, facts: Facts<K::Value>) {
+        self.seats.values_mut().for_each(|seat| seat.results.clear());
+        for ((_, operation, values), mut spans) in
+            take(&mut self.doing.collected).into_iter().zip(facts.collected)
+        {
+            let combine = &mut |left: &_, right: &_| K::combine(&operation, left, right);
+            let is_scan = K::is_scan(&operation);
+            let all = (!is_scan).then(|| spans.all(self.ranks, combine));
+            let took_part: Vec<u32> = values.keys().copied().collect();
+            if is_scan {
+                spans.divide(self.view.own(), values);
+            }
+            for rank in took_part {
+                let result = all.clone().unwrap_or_else(|| spans.before(rank, combine));
+                self.seats.entry(rank).and_modify(|seat| seat.results.push(result));
+            }
+        }
+        self.superstep += 1;
+        if facts.safe > self.whole {
+            self.whole = facts.safe;
+            self.whole.into_iter().for_each(|key| drop(self.checkpoints.forget_before(key)));
+        }
+        if facts.have_all_ended {
+            self.phase = Phase::Ended;
+            return self.tell_outputs();
+        }
+        let is_quiet = !facts.is_any_awake && !facts.is_any_sent;
+        if std::mem::replace(&mut self.is_quiet, is_quiet) && is_quiet {
+            return self.fail(Trouble::Stalled { superstep: self.superstep - 1 });
+        }
+        // What is restored is not known to be quiet.
+        let is_saved = facts.is_save_due && !is_quiet;
+        if is_saved {
+            self.is_save_due = false;
+        }
+        self.compute(is_saved);
+    }
+
+    fn tell_outputs(&mut self) {
+        let output = |(rank, seat): (&u32, &Seat<K>)| match &seat.next {
+            Some(Next::Ended(output)) => Some((*rank, output.clone())),
+            _ => None,
+        };
+        let outputs = self.seats.iter().filter_map(output).collect();
+        if self.home == self.me {
+            self.hear_outputs(self.view.id, outputs);
+        } else {
+            self.send(self.home, MessageOf::Outputs(outputs));
+        }
+    }
+
+    /// A program may come to other outputs after a death: those of a run are of one view.
+    fn hear_outputs(&mut self, view: ViewId, outputs: BTreeMap<u32, K::Output>) {
+        if view > self.outputs.0 {
+            self.outputs = (view, BTreeMap::new());
+        }
+        if view == self.outputs.0 {
+            self.outputs.1.extend(outputs);
+        }
+        if self.outputs.1.len() == self.ranks as usize && self.home == self.me {
+            self.effects.push(Effect::End(self.outputs.1.clone()));
+        }
+    }
+}
+
+impl<K: Kind> Doing<K> {
+    fn new() -> Self {
+        Doing { is_any_sent: false, letters: BTreeMap::new(), collected: Vec::new() }
+    }
+}
+
+impl<V: Clone> Facts<V> {
+    /// Adds what others have said. (Values are combined only as far as this PE knows how.)
+    fn add<K: Kind<Value = V>>(&mut self, heard: Facts<V>, doing: &Doing<K>) {
+        self.is_any_awake |= heard.is_any_awake;
+        self.is_any_sent |= heard.is_any_sent;
+        self.have_all_ended &= heard.have_all_ended;
+        self.is_save_due |= heard.is_save_due;
+        self.safe = self.safe.min(heard.safe);
+        for (number, heard) in heard.collected.into_iter().enumerate() {
+            if number == self.collected.len() {
+                self.collected.push(Spans::default());
+            }
+            let own = &mut self.collected[number];
+            own.add(heard);
+            if let Some((_, operation, _)) = doing.collected.get(number)
+                && !K::is_scan(operation)
+            {
+                own.condense(&mut |left, right| K::combine(operation, left, right));
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Which PEs take part, and which ranks each of them has: what follows from the dead of whom a PE
+//! knows, and from nothing else. So PEs that know of the same dead agree on it without a word.
+//!
+//! The ranks are spread evenly over all PEs, in the order of their numbers, which is that of the
+//! hierarchy. Those of dead PEs go to the nearer of the next living ones on both sides; where both
+//! are as near, each gets half. (Each PE has a range of ranks all the same: in an ultrametric
+//! space, of two dead neighbours the left one is never the only one that goes to the right.)
+
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+use ultramarine_topology::{Pe, Topology};
+
+/// Tells the views of a run from each other. Later ones know of more dead.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
+pub struct ViewId {
+    dead: u32,
+    digest: u64,
+}
+
+impl ViewId {
+    fn of(dead: &BTreeSet<Pe>) -> Self {
+        let digest = dead.iter().fold(0u64, |digest, pe| {
+            (digest ^ u64::from(pe.number())).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+        });
+        ViewId { dead: dead.len() as u32, digest }
+    }
+
+    /// Whether a PE of this view may come to that one.
+    pub(super) fn may_become(self, other: ViewId) -> bool {
+        self.dead < other.dead
+    }
+}
+
+/// See the [module](self).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct View {
+    pub(super) id: ViewId,
+    /// The PEs that live, ascending.
+    members: Arc<[Pe]>,
+    /// The first rank of each member; after the last, the number of ranks.
+    bounds: Arc<[u32]>,
+    /// Where this PE stands among the members.
+    place: usize,
+}
+
+impl View {
+    /// What `me` sees if these PEs are dead.
+    pub(super) fn new(me: Pe, ranks: u32, topology: &Topology, dead: &BTreeSet<Pe>) -> Self {
+        let pes = topology.pes();
+        let living = || (0..pes).map(Pe::new).filter(|pe| !dead.contains(pe));
+        let members: Arc<[Pe]> = living().collect();
+        let share = |pe: u32| (u64::from(ranks) * u64::from(pe) / u64::from(pes)) as u32;
+        let mut bounds = vec![0; members.len() + 1];
+        for (place, pair) in members.windows(2).enumerate() {
+            let [member, next] = [pair[0], pair[1]];
+            // Between these two are the ranks of dead PEs that are as near to both.
+            let (mut from, mut to) = (share(member.number() + 1), share(next.number()));
+            for lost in member.number() + 1..next.number() {
+                let near = |pe| topology.distance(Pe::new(lost), pe);
+                match near(member).cmp(&near(next)) {
+                    Ordering::Less => from = share(lost + 1),
+                    Ordering::Equal => {}
+                    Ordering::Greater => to = to.min(share(lost)),
+                }
+            }
+            bounds[place + 1] = from + (to - from) / 2;
+        }
+        if let Some(last) = bounds.last_mut() {
+            *last = ranks;
+        }
+        let place = members.partition_point(|pe| *pe < me);
+        View { id: ViewId::of(dead), members, bounds: bounds.into(), place }
+    }
+
+    /// The number of members.
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The ranks of this PE.
+    pub(super) fn own(&self) -> Range<u32> {
+        self.bounds[self.place]..self.bounds[self.place + 1]
+    }
+
+    /// The PE that has a rank.
+    pub(super) fn owner(&self, rank: u32) -> Pe {
+        self.members[self.bounds.partition_point(|first| *first <= rank) - 1]
+    }
+
+    /// The member that is this far behind this PE, round to the first after the last.
+    pub(super) fn behind(&self, far: usize) -> Pe {
+        self.members[(self.place + far) % self.len()]
+    }
+
+    /// Whether this PE is the first member.
+    pub(super) fn is_first(&self) -> bool {
+        self.place == 0
+    }
+
+    /// Whether the end of a meeting of the members implies that a member has what this PE had sent
+    /// to it before: this PE speaks to it there, and messages between two PEs keep their order.
+    pub(super) fn hears_in_meeting(&self, pe: Pe) -> bool {
+        let place = self.members.partition_point(|member| *member < pe);
+        let far = (place + self.len() - self.place) % self.len();
+        far.is_power_of_two() || far == 0
+    }
+
+    /// The PE that keeps copies of this PE's checkpoints: one on another host if there is one, as
+    /// far behind this PE as its host has members, so that each PE keeps the copies of few.
+    pub(super) fn partner(&self, topology: &Topology) -> Option<Pe> {
+        let host = topology.host_of(self.members[self.place]);
+        let neighbours = self.members.iter().filter(|pe| host.contains(**pe)).count();
+        let on_another = (neighbours..self.len()).chain(1..neighbours.min(self.len()));
+        let on_another = on_another.map(|far| self.behind(far)).find(|pe| !host.contains(*pe));
+        on_another.or_else(|| (self.len() > 1).then(|| self.behind(1)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use ultramarine_topology::{Distance, LevelKind, Place};
+
+    /// Hosts of two PEs each, in racks of two hosts.
+    fn racks(pes: u32) -> Topology {
+        let place = |pe: u32| {
+            let (rack, host) = (format!("r{}", pe / 4), format!("h{}", pe / 2));
+            Place::from_pairs([(LevelKind::Switch, &rack[..]), (LevelKind::Host, &host)])
+        };
+        Topology::new(&(0..pes).map(place).collect::<Vec<_>>(), &vec![1; pes as usize]).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn each_rank_has_one_living_pe_whoever_has_died(
+            pes in 1..14_u32,
+            ranks in 1..40_u32,
+            dead in prop::collection::btree_set(0..14_u32, 0..10),
+        ) {
+            let topology = racks(pes);
+            let dead: BTreeSet<Pe> = dead.into_iter().filter(|pe| *pe < pes).map(Pe::new).collect();
+            let living: Vec<Pe> = (0..pes).map(Pe::new).filter(|pe| !dead.contains(pe)).collect();
+            let mut next = 0;
+            for &me in &living {
+                let view = View::new(me, ranks, &topology, &dead);
+                prop_assert_eq!(view.own().start, next);
+                next = view.own().end;
+                prop_assert!(view.own().all(|rank| view.owner(rank) == me));
+                let partner = view.partner(&topology);
+                prop_assert_eq!(partner.is_some(), living.len() > 1);
+                let is_near = |pe: &Pe| topology.host_of(me).contains(*pe);
+                if let Some(partner) = partner {
+                    prop_assert!(partner != me && living.contains(&partner));
+                    prop_assert!(!is_near(&partner) || living.iter().all(is_near));
+                }
+            }
+            prop_assert!(living.is_empty() || next == ranks);
+        }
+    }
+
+    #[test]
+    fn the_ranks_of_the_dead_go_to_the_nearest() {
+        let topology = racks(8);
+        assert!(topology.distance(Pe::new(2), Pe::new(3)) < Distance::ONE);
+        let own = |me, dead: &[u32]| {
+            let dead = dead.iter().copied().map(Pe::new).collect();
+            View::new(Pe::new(me), 16, &topology, &dead).own()
+        };
+        assert_eq!(own(3, &[2]), 4..8, "from its own host");
+        assert_eq!((own(1, &[2]), own(1, &[2, 3])), (2..4, 2..8), "from its own rack");
+        assert_eq!((own(0, &[]), own(0, &[1, 2, 3]), own(7, &[0, 1, 2, 3, 4, 5, 6])), (0..2, 0..8, 0..16));
+    }
+}
