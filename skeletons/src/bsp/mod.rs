@@ -1,2 +1,25 @@
 //! Bulk-synchronous programs that survive deaths (Kromonov, NEWT, ch. 3 and 4).
-mod machine;
+//!
+//! | question | file |
+//! |---|---|
+//! | What is a program? | `program` |
+//! | How do ranks speak to each other? | `comm`, [`op`] |
+//! | How is a program run? | `run` |
+//! | What does a PE do in a run, and after a death? | `machine` |
+//! | What are states, messages and values to a machine? | `kind` |
+//! | How is that done in a job? | `part` |
+
+mod comm;
+mod error;
+mod kind;
+#[doc(hidden)]
+pub mod machine;
+pub mod op;
+mod part;
+mod program;
+mod run;
+
+pub use comm::Comm;
+pub use error::BspError;
+pub use program::{Next, Program, Start};
+pub use run::{Bsp, bsp};

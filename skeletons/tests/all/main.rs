@@ -1,6 +1,7 @@
 //! Skeletons in whole jobs, whose PEs are threads: their results, the number of tasks, and the PEs
 //! that run them.
 
+mod bsp;
 mod common;
 mod dag;
 mod dag_extents;

@@ -24,7 +24,7 @@ pub enum Copy<C, O> {
 }
 
 /// Of each checkpoint the ranks of which there are copies, as ranges in order.
-pub type Offers = BTreeMap<Key, Vec<Range<u32>>>;
+pub(super) type Offers = BTreeMap<Key, Vec<Range<u32>>>;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Held<C, O> {

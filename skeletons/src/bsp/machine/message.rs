@@ -3,7 +3,7 @@
 use super::checkpoints::{Copy, Key, Offers};
 use super::span::Spans;
 use super::view::ViewId;
-use super::Kind;
+use super::{Doing, Kind, Seat, Step};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use ultramarine_topology::Pe;
@@ -59,12 +59,8 @@ pub enum MessageOf<M, C, O, V> {
 }
 
 /// See [`MessageOf`].
-pub type Message<K> = MessageOf<
-    <K as Kind>::Content,
-    <K as Kind>::Saved,
-    <K as Kind>::Output,
-    <K as Kind>::Value,
->;
+pub type Message<K> =
+    MessageOf<<K as Kind>::Content, <K as Kind>::Saved, <K as Kind>::Output, <K as Kind>::Value>;
 
 /// A message, and the view of its sender.
 pub type Told<K> = (ViewId, Message<K>);
@@ -87,8 +83,7 @@ pub type JobOf<K> = Job<<K as Kind>::State, <K as Kind>::Content, <K as Kind>::V
 /// What a machine wants to have done.
 pub enum Effect<K: Kind> {
     Send(Pe, Told<K>),
-    /// Each job is saved first, if this is a checkpoint; then it [has taken a step](
-    /// super::Machine::stepped), or [is back](super::Machine::saved).
+    /// Each job is saved first, if this is a checkpoint; then it [has taken a step][super::Machine::stepped], or [is back](super::Machine::saved).
     Run(Work, Vec<JobOf<K>>),
     /// These ranks are made, or read from what was saved, and are [back](super::Machine::restored)
     /// then.
@@ -110,4 +105,25 @@ pub struct Work {
     pub is_saved: bool,
     /// Whether all slept, and none had sent anything.
     pub is_quiet: bool,
+}
+
+/// What a machine needs no more. It is dropped where user code may run.
+pub struct Waste<K: Kind> {
+    pub(super) seats: Vec<Seat<K>>,
+    pub(super) doing: Vec<Doing<K>>,
+    pub(super) letters: Vec<Letter<K::Content>>,
+    pub(super) states: Vec<K::State>,
+    pub(super) steps: Vec<Step<K>>,
+}
+
+impl<K: Kind> Default for Waste<K> {
+    fn default() -> Self {
+        Waste {
+            seats: Vec::new(),
+            doing: Vec::new(),
+            letters: Vec::new(),
+            states: Vec::new(),
+            steps: Vec::new(),
+        }
+    }
 }

@@ -29,10 +29,12 @@
 //! schedules and in model checkers.
 
 mod checkpoints;
+mod kind;
 mod meeting;
 mod message;
 mod recovery;
 mod span;
+mod superstep;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -40,104 +42,16 @@ mod view;
 use self::checkpoints::{Checkpoints, Copy, Key, Offers};
 use self::meeting::{Early, Meeting};
 use self::recovery::Restoring;
-use self::span::Spans;
 use self::view::{View, ViewId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::hash::Hash;
 use std::mem::take;
 use std::sync::Arc;
 use ultramarine_topology::{Pe, Topology};
 
-pub use self::message::{Effect, Facts, Job, JobOf, Letter, Message, MessageOf, Told, Work};
-
-/// What a run is about.
-pub trait Kind {
-    /// A rank's, between steps.
-    type State;
-    /// What ranks send to each other.
-    type Content: Clone;
-    /// What is kept of a rank, with its letters and results.
-    type Saved: Clone;
-    /// What a rank leaves when it ends.
-    type Output: Clone;
-    /// Of a collective operation.
-    type Value: Clone;
-    /// How such values are combined.
-    type Operation: Clone + PartialEq;
-    /// Why a run cannot go on.
-    type Error: Clone + From<Trouble>;
-
-    /// Whether each rank gets the values of those before it, and not of all.
-    fn is_scan(operation: &Self::Operation) -> bool;
-    /// A value of ranks, and one of ranks behind these.
-    fn combine(operation: &Self::Operation, left: &Self::Value, right: &Self::Value)
-    -> Self::Value;
-}
-
-/// What a rank does after a step.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Next<S, O> {
-    /// It takes another step.
-    Awake(S),
-    /// It does so when something was sent to it.
-    Asleep(S),
-    Ended(O),
-}
-
-/// What a step has done.
-pub struct Step<K: Kind> {
-    pub next: Next<K::State, K::Output>,
-    pub letters: Vec<Letter<K::Content>>,
-    /// The collective operations in which the rank takes part.
-    pub offered: Vec<(K::Operation, K::Value)>,
-}
-
-/// Why a run cannot go on.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Trouble {
-    /// All ranks sleep, were woken, and sleep again without a word.
-    Stalled { superstep: u64 },
-    /// A rank has sent something to one that had ended.
-    ToEnded { from: u32, to: u32, superstep: u64 },
-    /// Two ranks take part in different operations at once.
-    Mixed { ranks: [u32; 2], superstep: u64 },
-}
-
-impl fmt::Display for Trouble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Trouble::Stalled { superstep } => write!(
-                f,
-                "in superstep {superstep} all ranks slept, and went to sleep again when they were \
-                 woken: nothing would ever wake them"
-            ),
-            Trouble::ToEnded { from, to, superstep } => write!(
-                f,
-                "rank {from} has sent a message to rank {to}, which had ended by superstep \
-                 {superstep}"
-            ),
-            Trouble::Mixed { ranks: [one, other], superstep } => write!(
-                f,
-                "in superstep {superstep} ranks {one} and {other} take part in different \
-                 collective operations at once"
-            ),
-        }
-    }
-}
-
-/// When checkpoints are taken.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Saving {
-    Never,
-    /// Every so many supersteps, if the last one is whole by then.
-    Every(u64),
-    /// When the host says so.
-    Told,
-}
+pub use self::kind::{Kind, Next, Saving, Step, Trouble};
+pub use self::message::{Effect, Facts, Job, JobOf, Letter, Message, MessageOf, Told, Waste, Work};
 
 /// A rank on its PE.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Seat<K: Kind> {
     /// `None`: it takes a step, or is being restored.
     next: Option<Next<K::State, K::Output>>,
@@ -145,7 +59,6 @@ struct Seat<K: Kind> {
     results: Vec<Option<K::Value>>,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Phase<K: Kind> {
     /// This PE does not take part yet.
     Outside,
@@ -206,27 +119,6 @@ pub struct Machine<K: Kind> {
     outputs: (ViewId, BTreeMap<u32, K::Output>),
     effects: Vec<Effect<K>>,
     waste: Waste<K>,
-}
-
-/// What a machine needs no more. It is dropped where user code may run.
-pub struct Waste<K: Kind> {
-    seats: Vec<Seat<K>>,
-    doing: Vec<Doing<K>>,
-    letters: Vec<Letter<K::Content>>,
-    states: Vec<K::State>,
-    steps: Vec<Step<K>>,
-}
-
-impl<K: Kind> Default for Waste<K> {
-    fn default() -> Self {
-        Waste {
-            seats: Vec::new(),
-            doing: Vec::new(),
-            letters: Vec::new(),
-            states: Vec::new(),
-            steps: Vec::new(),
-        }
-    }
 }
 
 /// Copies of ranks.
@@ -524,105 +416,6 @@ impl<K: Kind> Machine<K> {
         }
     }
 
-    /// All that this PE has sent has come, or will have before the meeting ends.
-    fn meet(&mut self) {
-        let nexts = || self.seats.values().filter_map(|seat| seat.next.as_ref());
-        let own = self.view.own();
-        let collected = self.doing.collected.iter_mut().map(|(_, operation, values)| {
-            let values = values.iter().map(|(rank, value)| (*rank, value.clone())).collect();
-            Spans::of_own(own.clone(), values, &mut |l, r| K::combine(operation, l, r))
-        });
-        let collected = collected.collect();
-        let facts = Facts {
-            is_any_awake: nexts().any(|next| matches!(next, Next::Awake(_))),
-            is_any_sent: take(&mut self.doing.is_any_sent),
-            have_all_ended: nexts().all(|next| matches!(next, Next::Ended(_))),
-            is_save_due: self.view.is_first() && self.is_saved_next(),
-            safe: self.safe,
-            collected,
-        };
-        self.phase = Phase::Meeting(Meeting::begin(facts));
-        self.speak();
-        self.go_on_meeting();
-    }
-
-    /// Whether the next superstep begins with a checkpoint, as far as this PE knows.
-    fn is_saved_next(&self) -> bool {
-        let begun = self.saving_now.map(|(key, _)| key);
-        let is_due = match self.saving {
-            Saving::Never => false,
-            Saving::Every(every) => {
-                let last = begun.map_or(0, |key| key.superstep);
-                self.superstep + 1 - last.min(self.superstep + 1) >= every
-            }
-            Saving::Told => self.is_save_due,
-        };
-        is_due && begun == self.whole
-    }
-
-    /// Says what this PE has heard, in its round.
-    fn speak(&mut self) {
-        if let Phase::Meeting(meeting) = &self.phase
-            && let Some((to, round, facts)) = meeting.words(&self.view)
-        {
-            self.send(to, MessageOf::Round { superstep: self.superstep, round, facts });
-        }
-    }
-
-    fn go_on_meeting(&mut self) {
-        loop {
-            let Phase::Meeting(meeting) = &mut self.phase else { return };
-            if meeting.words(&self.view).is_none() {
-                let facts = meeting.facts.clone();
-                return self.end_superstep(facts);
-            }
-            let doing = &self.doing;
-            if !meeting.go_on(self.superstep, &mut self.early, |own, heard| own.add(heard, doing)) {
-                return;
-            }
-            self.speak();
-        }
-    }
-
-    /// All have met.
-    fn end_superstep(&mut self, facts: Facts<K::Value>) {
-        self.seats.values_mut().for_each(|seat| seat.results.clear());
-        for ((_, operation, values), mut spans) in
-            take(&mut self.doing.collected).into_iter().zip(facts.collected)
-        {
-            let combine = &mut |left: &_, right: &_| K::combine(&operation, left, right);
-            let is_scan = K::is_scan(&operation);
-            let all = (!is_scan).then(|| spans.all(self.ranks, combine));
-            let took_part: Vec<u32> = values.keys().copied().collect();
-            if is_scan {
-                spans.divide(self.view.own(), values);
-            }
-            for rank in took_part {
-                let result = all.clone().unwrap_or_else(|| spans.before(rank, combine));
-                self.seats.entry(rank).and_modify(|seat| seat.results.push(result));
-            }
-        }
-        self.superstep += 1;
-        if facts.safe > self.whole {
-            self.whole = facts.safe;
-            self.whole.into_iter().for_each(|key| drop(self.checkpoints.forget_before(key)));
-        }
-        if facts.have_all_ended {
-            self.phase = Phase::Ended;
-            return self.tell_outputs();
-        }
-        let is_quiet = !facts.is_any_awake && !facts.is_any_sent;
-        if std::mem::replace(&mut self.is_quiet, is_quiet) && is_quiet {
-            return self.fail(Trouble::Stalled { superstep: self.superstep - 1 });
-        }
-        // What is restored is not known to be quiet.
-        let is_saved = facts.is_save_due && !is_quiet;
-        if is_saved {
-            self.is_save_due = false;
-        }
-        self.compute(is_saved);
-    }
-
     fn tell_outputs(&mut self) {
         let output = |(rank, seat): (&u32, &Seat<K>)| match &seat.next {
             Some(Next::Ended(output)) => Some((*rank, output.clone())),
@@ -653,28 +446,5 @@ impl<K: Kind> Machine<K> {
 impl<K: Kind> Doing<K> {
     fn new() -> Self {
         Doing { is_any_sent: false, letters: BTreeMap::new(), collected: Vec::new() }
-    }
-}
-
-impl<V: Clone> Facts<V> {
-    /// Adds what others have said. (Values are combined only as far as this PE knows how.)
-    fn add<K: Kind<Value = V>>(&mut self, heard: Facts<V>, doing: &Doing<K>) {
-        self.is_any_awake |= heard.is_any_awake;
-        self.is_any_sent |= heard.is_any_sent;
-        self.have_all_ended &= heard.have_all_ended;
-        self.is_save_due |= heard.is_save_due;
-        self.safe = self.safe.min(heard.safe);
-        for (number, heard) in heard.collected.into_iter().enumerate() {
-            if number == self.collected.len() {
-                self.collected.push(Spans::default());
-            }
-            let own = &mut self.collected[number];
-            own.add(heard);
-            if let Some((_, operation, _)) = doing.collected.get(number)
-                && !K::is_scan(operation)
-            {
-                own.condense(&mut |left, right| K::combine(operation, left, right));
-            }
-        }
     }
 }

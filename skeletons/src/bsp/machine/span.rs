@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// A node of the tree: ranks from a multiple of 2^level on, 2^level of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Span {
+pub(super) struct Span {
     first: u32,
     level: u8,
 }
@@ -59,7 +59,7 @@ impl Span {
 
 /// Values of nodes none of which contains another, in order.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Spans<V>(Vec<(Span, V)>);
+pub(super) struct Spans<V>(Vec<(Span, V)>);
 
 impl<V> Default for Spans<V> {
     fn default() -> Self {
@@ -74,7 +74,8 @@ impl<V: Clone> Spans<V> {
         values: Vec<(u32, V)>,
         combine: &mut impl FnMut(&V, &V) -> V,
     ) -> Self {
-        let leaves = Spans(values.into_iter().map(|(rank, value)| (Span::of(rank), value)).collect());
+        let leaves =
+            Spans(values.into_iter().map(|(rank, value)| (Span::of(rank), value)).collect());
         let covered = Span::cover(own);
         Spans(covered.filter_map(|span| Some((span, leaves.value(span, combine)?))).collect())
     }

@@ -38,7 +38,7 @@ impl ViewId {
 
 /// See the [module](self).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct View {
+pub(super) struct View {
     pub(super) id: ViewId,
     /// The PEs that live, ascending.
     members: Arc<[Pe]>,
@@ -174,6 +174,9 @@ mod tests {
         };
         assert_eq!(own(3, &[2]), 4..8, "from its own host");
         assert_eq!((own(1, &[2]), own(1, &[2, 3])), (2..4, 2..8), "from its own rack");
-        assert_eq!((own(0, &[]), own(0, &[1, 2, 3]), own(7, &[0, 1, 2, 3, 4, 5, 6])), (0..2, 0..8, 0..16));
+        assert_eq!(
+            (own(0, &[]), own(0, &[1, 2, 3]), own(7, &[0, 1, 2, 3, 4, 5, 6])),
+            (0..2, 0..8, 0..16)
+        );
     }
 }

@@ -2,7 +2,8 @@
 //! they are.
 
 use super::super::*;
-use std::hash::{DefaultHasher, Hasher};
+use crate::bsp::machine::span::Spans;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The superstep in which all ranks end.
 pub(super) const LAST: u64 = 5;

@@ -25,6 +25,6 @@ proptest! {
         let expected = outputs(ranks);
         prop_assert!(root.failed.is_empty(), "{:?}", root.failed);
         prop_assert!(root.ended.iter().all(|ended| *ended == expected));
-        prop_assert!(!root.ended.is_empty(), "{:?}", root.machine.phase);
+        prop_assert!(!root.ended.is_empty(), "superstep {}", root.machine.superstep());
     }
 }

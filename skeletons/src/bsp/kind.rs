@@ -1,0 +1,134 @@
+//! What a [machine](super::machine) of a program handles: states as they are, and the rest as
+//! bytes.
+
+use super::error::BspError;
+use super::machine::{self, Kind};
+use super::program::Program;
+use serde::{Deserialize, Serialize};
+use std::any::type_name;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use ultramarine_runtime::code::Stateless;
+use ultramarine_runtime::executor::{Portable, caught};
+use ultramarine_runtime::wire::{decode, encode};
+
+/// A message, behind its tag.
+pub(super) type Tagged<M> = (u32, M);
+
+/// A run of this program.
+pub(super) struct Run<P>(PhantomData<P>);
+
+impl<P: Program> Kind for Run<P> {
+    /// In a box, since it is handed on several times in each superstep.
+    type State = Box<(P, P::Stage)>;
+    type Content = Tagged<P::Message>;
+    type Saved = Bytes;
+    type Output = Bytes;
+    type Value = Value;
+    type Operation = Operation;
+    type Error = BspError;
+
+    fn is_scan(operation: &Operation) -> bool {
+        operation.is_scan
+    }
+
+    fn combine(operation: &Operation, left: &Value, right: &Value) -> Value {
+        (operation.combine)(left, right)
+    }
+}
+
+impl From<machine::Trouble> for BspError {
+    fn from(trouble: machine::Trouble) -> Self {
+        BspError::Program { message: trouble.to_string() }
+    }
+}
+
+/// The encoding of something.
+#[derive(Clone)]
+pub(super) struct Bytes(Arc<Vec<u8>>);
+
+impl Bytes {
+    pub(super) fn of(value: &impl Serialize) -> Result<Self, String> {
+        encode(value).map(|bytes| Bytes(Arc::new(bytes))).map_err(|error| error.to_string())
+    }
+
+    pub(super) fn get<T: Portable>(&self) -> Result<T, String> {
+        decode(&self.0).map_err(|error| error.to_string())
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Bytes(Arc::new(Vec::deserialize(deserializer)?)))
+    }
+}
+
+/// A value of a collective operation: its encoding, or why there is none.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Value(Result<Vec<u8>, String>);
+
+impl Value {
+    pub(super) fn of<T: Portable>(value: &T) -> Self {
+        Value(encode(value).map_err(|error| error.to_string()))
+    }
+
+    fn decoded<T: Portable>(&self) -> Result<T, String> {
+        let bytes = self.0.as_ref().map_err(Clone::clone)?;
+        decode(bytes).map_err(|error| error.to_string())
+    }
+
+    #[track_caller]
+    pub(super) fn get<T: Portable>(&self) -> T {
+        self.decoded().unwrap_or_else(|error| {
+            panic!("the result of a collective operation, as a {}: {error}", type_name::<T>())
+        })
+    }
+}
+
+/// Combines a value of ranks with one of ranks behind these.
+type Combine = dyn Fn(&Value, &Value) -> Value + Send + Sync;
+
+/// How values are combined.
+pub(super) struct Operation {
+    /// Of the function, and of the values.
+    names: [&'static str; 2],
+    is_scan: bool,
+    combine: Box<Combine>,
+}
+
+impl PartialEq for Operation {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_scan == other.is_scan && self.names == other.names
+    }
+}
+
+impl std::fmt::Debug for Operation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.names[0])
+    }
+}
+
+impl Operation {
+    pub(super) fn of<T, F>(is_scan: bool, function: F) -> Self
+    where
+        T: Portable,
+        F: Fn(T, T) -> T + Stateless,
+    {
+        let names = [type_name::<F>(), type_name::<T>()];
+        let combine = move |left: &Value, right: &Value| {
+            let both = || {
+                let value = function(left.decoded()?, right.decoded()?);
+                encode(&value).map_err(|error| error.to_string())
+            };
+            Value(caught(type_name::<F>(), both).unwrap_or_else(Err))
+        };
+        // It has no bytes, so nothing is allocated.
+        Operation { names, is_scan, combine: Box::new(combine) }
+    }
+}

@@ -1,0 +1,90 @@
+//! What a machine handles.
+
+use super::message::Letter;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What a run is about.
+pub trait Kind {
+    /// A rank's, between steps.
+    type State;
+    /// What ranks send to each other.
+    type Content;
+    /// What is kept of a rank, with its letters and results.
+    type Saved: Clone;
+    /// What a rank leaves when it ends.
+    type Output: Clone;
+    /// Of a collective operation.
+    type Value: Clone;
+    /// How such values are combined.
+    type Operation: PartialEq;
+    /// Why a run cannot go on.
+    type Error: Clone + From<Trouble>;
+
+    /// Whether each rank gets the values of those before it, and not of all.
+    fn is_scan(operation: &Self::Operation) -> bool;
+    /// A value of ranks, and one of ranks behind these.
+    fn combine(operation: &Self::Operation, left: &Self::Value, right: &Self::Value)
+    -> Self::Value;
+}
+
+/// What a rank does after a step.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Next<S, O> {
+    /// It takes another step.
+    Awake(S),
+    /// It does so when something was sent to it.
+    Asleep(S),
+    Ended(O),
+}
+
+/// What a step has done.
+pub struct Step<K: Kind> {
+    pub next: Next<K::State, K::Output>,
+    pub letters: Vec<Letter<K::Content>>,
+    /// The collective operations in which the rank takes part.
+    pub offered: Vec<(K::Operation, K::Value)>,
+}
+
+/// Why a run cannot go on.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Trouble {
+    /// All ranks sleep, were woken, and sleep again without a word.
+    Stalled { superstep: u64 },
+    /// A rank has sent something to one that had ended.
+    ToEnded { from: u32, to: u32, superstep: u64 },
+    /// Two ranks take part in different operations at once.
+    Mixed { ranks: [u32; 2], superstep: u64 },
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Stalled { superstep } => write!(
+                f,
+                "in superstep {superstep} all ranks slept, and went to sleep again when they were \
+                 woken: nothing would ever wake them"
+            ),
+            Trouble::ToEnded { from, to, superstep } => write!(
+                f,
+                "rank {from} has sent a message to rank {to}, which had ended by superstep \
+                 {superstep}"
+            ),
+            Trouble::Mixed { ranks: [one, other], superstep } => write!(
+                f,
+                "in superstep {superstep} ranks {one} and {other} take part in different \
+                 collective operations at once"
+            ),
+        }
+    }
+}
+
+/// When checkpoints are taken.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Saving {
+    Never,
+    /// Every so many supersteps, if the last one is whole by then.
+    Every(u64),
+    /// When the host says so.
+    Told,
+}

@@ -1,0 +1,131 @@
+//! How a superstep ends: the members meet.
+
+use super::meeting::Meeting;
+use super::message::{Facts, MessageOf};
+use super::span::Spans;
+use super::{Doing, Kind, Machine, Next, Phase, Saving, Trouble};
+use std::mem::take;
+
+impl<K: Kind> Machine<K> {
+    /// All that this PE has sent has come, or will have before the meeting ends.
+    pub(super) fn meet(&mut self) {
+        let nexts = || self.seats.values().filter_map(|seat| seat.next.as_ref());
+        let own = self.view.own();
+        let collected = self.doing.collected.iter_mut().map(|(_, operation, values)| {
+            let values = values.iter().map(|(rank, value)| (*rank, value.clone())).collect();
+            Spans::of_own(own.clone(), values, &mut |l, r| K::combine(operation, l, r))
+        });
+        let collected = collected.collect();
+        let facts = Facts {
+            is_any_awake: nexts().any(|next| matches!(next, Next::Awake(_))),
+            is_any_sent: take(&mut self.doing.is_any_sent),
+            have_all_ended: nexts().all(|next| matches!(next, Next::Ended(_))),
+            is_save_due: self.view.is_first() && self.is_saved_next(),
+            safe: self.safe,
+            collected,
+        };
+        self.phase = Phase::Meeting(Meeting::begin(facts));
+        self.speak();
+        self.go_on_meeting();
+    }
+
+    /// Whether the next superstep begins with a checkpoint, as far as this PE knows.
+    fn is_saved_next(&self) -> bool {
+        let begun = self.saving_now.map(|(key, _)| key);
+        let is_due = match self.saving {
+            Saving::Never => false,
+            Saving::Every(every) => {
+                let last = begun.map_or(0, |key| key.superstep);
+                self.superstep + 1 - last.min(self.superstep + 1) >= every
+            }
+            Saving::Told => self.is_save_due,
+        };
+        is_due && begun == self.whole
+    }
+
+    /// Says what this PE has heard, in its round.
+    fn speak(&mut self) {
+        if let Phase::Meeting(meeting) = &self.phase
+            && let Some((to, round, facts)) = meeting.words(&self.view)
+        {
+            self.send(to, MessageOf::Round { superstep: self.superstep, round, facts });
+        }
+    }
+
+    pub(super) fn go_on_meeting(&mut self) {
+        loop {
+            let Phase::Meeting(meeting) = &mut self.phase else { return };
+            if meeting.words(&self.view).is_none() {
+                let facts = meeting.facts.clone();
+                return self.end_superstep(facts);
+            }
+            let doing = &self.doing;
+            if !meeting.go_on(self.superstep, &mut self.early, |own, heard| own.add(heard, doing)) {
+                return;
+            }
+            self.speak();
+        }
+    }
+
+    /// All have met.
+    fn end_superstep(&mut self, facts: Facts<K::Value>) {
+        self.seats.values_mut().for_each(|seat| seat.results.clear());
+        for ((_, operation, values), mut spans) in
+            take(&mut self.doing.collected).into_iter().zip(facts.collected)
+        {
+            let combine = &mut |left: &_, right: &_| K::combine(&operation, left, right);
+            let is_scan = K::is_scan(&operation);
+            let all = (!is_scan).then(|| spans.all(self.ranks, combine));
+            let took_part: Vec<u32> = values.keys().copied().collect();
+            if is_scan {
+                spans.divide(self.view.own(), values);
+            }
+            for rank in took_part {
+                let result = all.clone().unwrap_or_else(|| spans.before(rank, combine));
+                self.seats.entry(rank).and_modify(|seat| seat.results.push(result));
+            }
+        }
+        self.superstep += 1;
+        if facts.safe > self.whole {
+            self.whole = facts.safe;
+            self.whole.into_iter().for_each(|key| drop(self.checkpoints.forget_before(key)));
+        }
+        if facts.have_all_ended {
+            self.phase = Phase::Ended;
+            return self.tell_outputs();
+        }
+        let is_quiet = !facts.is_any_awake && !facts.is_any_sent;
+        if std::mem::replace(&mut self.is_quiet, is_quiet) && is_quiet {
+            return self.fail(Trouble::Stalled { superstep: self.superstep - 1 });
+        }
+        // What is restored is not known to be quiet.
+        let is_saved = facts.is_save_due && !is_quiet;
+        if is_saved {
+            self.is_save_due = false;
+        }
+        self.compute(is_saved);
+    }
+}
+
+impl<V: Clone> Facts<V> {
+    /// Adds what others have said. (Values are combined only as far as this PE knows how.)
+    fn add<K: Kind<Value = V>>(&mut self, heard: Facts<V>, doing: &Doing<K>) {
+        self.is_any_awake |= heard.is_any_awake;
+        self.is_any_sent |= heard.is_any_sent;
+        self.have_all_ended &= heard.have_all_ended;
+        self.is_save_due |= heard.is_save_due;
+        self.safe = self.safe.min(heard.safe);
+        for (number, heard) in heard.collected.into_iter().enumerate() {
+            if number == self.collected.len() {
+                self.collected.push(Spans::default());
+            }
+            let own = &mut self.collected[number];
+            own.add(heard);
+            if let Some((_, operation, _)) = doing.collected.get(number)
+                && !K::is_scan(operation)
+            {
+                own.condense(&mut |left, right| K::combine(operation, left, right));
+            }
+        }
+    }
+}
