@@ -6,12 +6,12 @@ use serde_json::Value;
 #[cfg(feature = "mpi")]
 use ultramarine_testkit::run;
 
-/// Small plates: with less rows than PEs, with bands of one row, and with rounds of several
-/// lengths.
+/// Small plates: with less rows than PEs, with bands of one row, and with checkpoints at
+/// several distances.
 const PLATES: [&str; 4] = [
     "--rows 2 --columns 3 --steps 7",
-    "--rows 3 --columns 40 --steps 50 --round 1",
-    "--rows 50 --columns 60 --steps 100 --round 33 --seed 2",
+    "--rows 3 --columns 40 --steps 50 --checkpoint-every 1",
+    "--rows 50 --columns 60 --steps 100 --checkpoint-every 33 --seed 2",
     "--rows 61 --columns 512 --steps 200",
 ];
 
@@ -25,8 +25,8 @@ fn bands_on_every_lane_come_to_the_same_bits() {
     for plate in PLATES {
         let expected = sequential(plate);
         for lane in ["memory", "tcp"] {
-            for pes in 1..=4 {
-                let flags = format!("{plate} --pes {pes} --threads 1 --lane {lane}");
+            for (pes, ranks) in (1..=4).flat_map(|pes| [(pes, ""), (pes, " --ranks 5")]) {
+                let flags = format!("{plate}{ranks} --pes {pes} --threads 1 --lane {lane}");
                 assert_eq!(STENCIL.result(&flags), expected, "{flags}");
             }
         }
@@ -54,7 +54,7 @@ fn flags_that_cannot_be_are_refused() {
         ("--columns 2", "'--columns <N>': 2 is not in 3..=20000"),
         ("--columns 512.5", "'--columns <N>'"),
         ("--steps -1", "'--steps <N>'"),
-        ("--round 0", "'--round <N>': 0 is not in 1..=1000000000"),
+        ("--checkpoint-every 0", "'--checkpoint-every <N>': 0 is not in 1..=1000000000"),
         ("--skeleton map", "'--skeleton <SKELETON>'"),
     ]);
 }
@@ -88,23 +88,11 @@ fn the_last_that_is_left_goes_back_to_where_all_agreed() {
 #[cfg(feature = "mpi")]
 fn goes_back(lane: &str, kills: &[&str]) {
     // It takes long enough for all to die in it.
-    let plate = "--rows 512 --columns 512 --steps 2000 --round 100";
+    let plate = "--rows 512 --columns 512 --steps 2000 --checkpoint-every 100";
     let expected = sequential(plate);
     for moments in kills {
         STENCIL.survives(moments, &format!("{plate} --lane {lane}"), |report| {
             assert_eq!(report["result"], expected, "{lane} {moments}");
-            // Those that die together cost one round.
-            let deaths = moments.split(',').count() as u64;
-            let rounds = report["rounds"].as_u64().expect("a number");
-            assert!(rounds > 20 && rounds <= 20 + deaths, "{lane} {moments}: {rounds}");
         });
     }
-}
-
-#[cfg(feature = "mpi")]
-#[test]
-fn a_death_ends_a_job_that_is_not_supervised() {
-    let flags = "--steps 1000000000 --kill-at 0.1";
-    let Some(mut command) = STENCIL.launched(3, flags) else { return };
-    run(&mut command).fails_with("spawn it with `cx.supervised()`");
 }

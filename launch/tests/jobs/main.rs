@@ -24,6 +24,7 @@ mod progress;
 mod shared_memory;
 mod strangers;
 mod successions;
+mod supersteps;
 mod threads;
 mod under_mpi;
 mod values;

@@ -47,7 +47,7 @@ pub(crate) const SUM_EULER: Program =
 pub(crate) const ODD_TASKS: Program = program("odd_tasks", "--tasks 300", MAPS, 300, "8955050");
 /// Each PE waits for its neighbours at each step. There are few: where packets are lost, a step
 /// takes a tenth of a second.
-const STENCIL: &str = "--rows 1000 --columns 500 --steps 100 --round 50";
+const STENCIL: &str = "--rows 1000 --columns 500 --steps 100 --checkpoint-every 50";
 const UTS: &str = "-t 1 -a 3 -d 11 -b 4 -r 19";
 const TASK_BENCH: &str = "--pattern random-nearest --width 40 --steps 100 --iterations 8000";
 

@@ -3,10 +3,11 @@
 
 use crate::random;
 use crate::ranged;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// The plate and the number of steps.
-#[derive(Clone, Copy, clap::Args)]
+#[derive(Clone, Copy, clap::Args, Serialize, Deserialize)]
 pub struct Plate {
     /// The number of rows of points, without the two edge rows.
     #[arg(long, value_name = "N", default_value_t = 512)]

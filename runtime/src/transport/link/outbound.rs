@@ -251,7 +251,9 @@ impl Outbound {
 
     /// Appends pieces of arrays, as many as can be sent soon.
     fn append_pieces(&mut self, buffers: &mut Buffers) {
-        while self.appended - self.sent < self.flow.frame_bytes as u64 && self.append_piece(buffers) {}
+        while self.appended - self.sent < self.flow.frame_bytes as u64 && self.append_piece(buffers)
+        {
+        }
     }
 
     /// Appends the next piece, or the next message that waits. Returns whether there was one.

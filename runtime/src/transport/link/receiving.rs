@@ -74,8 +74,8 @@ impl Port {
             if let Err(error) = counters.count(&outcome, from, limits.message_bytes_max) {
                 failure = Err(error);
             }
-            *is_streaming |=
-                frame.header.waiting > 0 || peer.outbound.backlog_bytes() > peer.outbound.flow().frame_bytes;
+            *is_streaming |= frame.header.waiting > 0
+                || peer.outbound.backlog_bytes() > peer.outbound.flow().frame_bytes;
             peer.enlist_fetched(from, fetched);
             if peer.may_send(now) {
                 peer.enlist_ready(from, ready);

@@ -90,7 +90,8 @@ impl<K: Kind> Machine<K> {
             self.whole = facts.safe;
             self.whole.into_iter().for_each(|key| drop(self.checkpoints.forget_before(key)));
         }
-        if facts.have_all_ended {
+        // What was sent to ranks that have ended is an error where they are.
+        if facts.have_all_ended && !facts.is_any_sent {
             self.phase = Phase::Ended;
             return self.tell_outputs();
         }

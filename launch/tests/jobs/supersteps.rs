@@ -1,0 +1,211 @@
+//! Bulk-synchronous programs in jobs whose processes are killed.
+#![cfg(feature = "mpi")]
+
+use crate::common::job::{die, kill, run, run_restartable};
+use crate::common::launcher::{is_well_over_each_lane, launched, over_each_lane};
+use futures_util::future::try_join;
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use ultramarine::prelude::*;
+use ultramarine::skeletons::bsp::{BspError, Comm, Next, Program, Start, bsp, op};
+
+const RANKS: u32 = 8;
+const LAST: u64 = 300;
+
+/// The greatest superstep that this process has computed, and the number of all steps of its ranks.
+static REACHED: AtomicU64 = AtomicU64::new(0);
+static STEPS: AtomicU64 = AtomicU64::new(0);
+
+/// A ring of ranks that hand numbers on, and add them up.
+#[derive(Serialize, Deserialize)]
+struct Ring {
+    number: f64,
+    /// An array that travels beside the message in which it is.
+    numbers: Vec<f64>,
+    /// It is made again when a rank is restored.
+    #[serde(skip)]
+    constants: Vec<f64>,
+}
+
+fn constants() -> Vec<f64> {
+    (1..5).map(|n| 1.0 / f64::from(n)).collect()
+}
+
+impl Program for Ring {
+    /// In microseconds, how long a step takes at least.
+    type Argument = u64;
+    type Stage = ();
+    type Message = Vec<f64>;
+    type Output = (f64, Vec<f64>);
+
+    fn new(start: &Start, _: &u64) -> Self {
+        let number = f64::from(start.rank);
+        Ring { number, numbers: vec![number; 20_000], constants: constants() }
+    }
+
+    fn restored(&mut self, _: &Start, _: &u64) {
+        self.constants = constants();
+    }
+
+    fn step(&mut self, (): (), comm: &mut Comm<Self>) -> Next<Self> {
+        REACHED.fetch_max(comm.superstep(), Relaxed);
+        STEPS.fetch_add(1, Relaxed);
+        std::thread::sleep(Duration::from_micros(200));
+        let number = comm.superstep() as usize;
+        if let Some((from, numbers)) = comm.next() {
+            assert_eq!(from, (comm.rank() + RANKS - 1) % RANKS);
+            self.numbers = numbers;
+            self.number = (comm.result::<f64>().unwrap() + self.number).sqrt();
+        }
+        self.number *= self.constants[number % 4];
+        self.numbers[number] += self.number;
+        if comm.superstep() == LAST {
+            let numbers = self.numbers[..=number].to_vec();
+            return Next::End((self.number, numbers));
+        }
+        comm.send((comm.rank() + 1) % RANKS, self.numbers.clone());
+        comm.all_reduce(&self.number, op::sum::<f64>);
+        Next::Stage(())
+    }
+}
+
+/// What the ranks come to, found by one loop.
+fn outputs() -> Vec<(f64, Vec<f64>)> {
+    let mut ranks: Vec<_> = (0..RANKS).map(|n| (f64::from(n), vec![f64::from(n); 301])).collect();
+    let constants = constants();
+    for superstep in 0..=LAST as usize {
+        if superstep > 0 {
+            let numbers: Vec<f64> = ranks.iter().map(|(number, _)| *number).collect();
+            // In the order of a tree.
+            let pairs: Vec<f64> = numbers.chunks(2).map(|pair| pair[0] + pair[1]).collect();
+            let all = (pairs[0] + pairs[1]) + (pairs[2] + pairs[3]);
+            let last = ranks[RANKS as usize - 1].1.clone();
+            for rank in (1..RANKS as usize).rev() {
+                ranks[rank].1 = ranks[rank - 1].1.clone();
+            }
+            ranks[0].1 = last;
+            ranks.iter_mut().for_each(|(number, _)| *number = (all + *number).sqrt());
+        }
+        for (number, numbers) in &mut ranks {
+            *number *= constants[superstep % 4];
+            numbers[superstep] += *number;
+        }
+    }
+    ranks
+}
+
+/// Runs it on a ring with checkpoints, and checks its outputs.
+async fn check(cx: &Context, every: Option<u64>) -> Result<(), BspError> {
+    let mut ring = bsp::<Ring>(200).ranks(RANKS);
+    if let Some(every) = every.and_then(NonZeroU64::new) {
+        ring = ring.checkpoint_every(every);
+    }
+    assert!(ring.run(cx).await? == outputs());
+    Ok(())
+}
+
+/// Kills the process of a PE once this one has come to a superstep.
+async fn kill_at(cx: &Context, superstep: u64, pe: Pe) -> Result<(), BspError> {
+    while REACHED.load(Relaxed) < superstep {
+        cx.sleep(Duration::from_millis(1)).await;
+    }
+    kill(cx, pe).await;
+    Ok(())
+}
+
+#[test]
+fn a_program_goes_on_from_its_last_checkpoint_when_processes_die() {
+    is_well_over_each_lane(4, async |cx| {
+        let die = async {
+            kill_at(&cx, 120, Pe::new(2)).await?;
+            kill_at(&cx, 200, Pe::new(3)).await
+        };
+        try_join(check(&cx, Some(10)), die).await?;
+        // Of each superstep this PE takes 4 steps at most; what is computed again is little.
+        let steps = STEPS.load(Relaxed);
+        assert!(steps < 4 * (LAST + 1) + 2 * 4 * 40, "{steps} steps");
+        Ok(())
+    });
+}
+
+#[test]
+fn without_a_checkpoint_it_begins_anew() {
+    let main = async |cx: Context| {
+        try_join(check(&cx, None), kill_at(&cx, 50, Pe::new(1))).await?;
+        Ok(())
+    };
+    over_each_lane(3, || run(main)).for_each(|(_, ended)| {
+        ended.is_well();
+        assert!(ended.err.contains("no checkpoint is whole"), "{}", ended.err);
+    });
+}
+
+#[test]
+fn a_pe_and_its_partner_may_die_at_once() {
+    is_well_over_each_lane(4, async |cx| {
+        let die = async {
+            let both = [1, 2].map(|pe| kill_at(&cx, 60, Pe::new(pe)));
+            let [one, other] = both;
+            try_join(one, other).await
+        };
+        try_join(check(&cx, Some(7)), die).await?;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_program_survives_the_root() {
+    let main = async |cx: Context| {
+        let is_first = cx.pe() == Pe::ROOT;
+        let die = async {
+            while is_first && REACHED.load(Relaxed) < 100 {
+                cx.sleep(Duration::from_millis(1)).await;
+            }
+            if is_first {
+                die();
+            }
+            Ok(())
+        };
+        try_join(check(&cx, Some(10)), die).await?;
+        Ok(())
+    };
+    over_each_lane(3, || run_restartable(main)).for_each(|(_, ended)| ended.is_well());
+}
+
+/// A rank that leaves what was sent to it.
+#[derive(Serialize, Deserialize)]
+struct Careless;
+
+impl Program for Careless {
+    type Argument = ();
+    type Stage = u8;
+    type Message = ();
+    type Output = ();
+
+    fn new(_: &Start, (): &()) -> Self {
+        Careless
+    }
+
+    fn step(&mut self, stage: u8, comm: &mut Comm<Self>) -> Next<Self> {
+        comm.send_tagged(0, 7, ());
+        if stage == 5 { Next::End(()) } else { Next::Stage(stage + 1) }
+    }
+}
+
+#[test]
+fn what_is_not_taken_is_said_once() {
+    let Some(ended) = launched(2, "mpi", || {
+        run(async |cx| {
+            let error = bsp::<Careless>(()).ranks(3).run(&cx).await.unwrap_err();
+            assert!(error.to_string().contains("rank 0, which had ended"), "{error}");
+            Ok(())
+        });
+    }) else {
+        return;
+    };
+    ended.is_well();
+    let said = ended.err.matches("messages with tag 7 were not taken in stage 1").count();
+    assert_eq!(said, 1, "{}", ended.err);
+}
