@@ -64,7 +64,7 @@ pub enum TaskError {
     /// The task was, or may have been, on a PE that died, and it was not supervised.
     #[error(
         "the task may have been lost with {pe}, which died: spawn it with `cx.supervised()`, and \
-         it is run again (if it does no harm to run it twice)"
+         it is run again (if it does no harm to run it twice, and no other task waits for its mail)"
     )]
     Lost {
         /// The PE that died.

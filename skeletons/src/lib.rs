@@ -51,6 +51,8 @@
 //! | [`par_maximise`] | finds the best node; prunes, on all PEs, what cannot beat the best so far | `YewPar` |
 //! | **a graph of computations** | | |
 //! | [`dag`](dag::dag) | each node on the PE that owns it, when its inputs are there | Leliveld ch. 2–4 |
+//! | **supersteps** | | |
+//! | [`bsp`](bsp::bsp) | each PE has some ranks, which compute, send each other messages, and meet | NEWT ch. 3–4 |
 //! | **single tasks** | | |
 //! | [`TaskSet`] | the program spawns tasks and takes each result when it comes | |
 //! | [`select`], [`race`] | the first future that ends counts; the others are cancelled | |
@@ -66,6 +68,7 @@
 //! | How is a problem divided, and when does a part become a task? | [`divide`] |
 //! | How does a search split its tree? How does a better bound reach all PEs? | [`search`] |
 //! | How is a graph built, and which PE computes which node of it? | [`dag`] |
+//! | How does a program go in supersteps, and survive deaths? | [`bsp`] |
 //! | How do results outlive the job? | [`journal`] |
 //! | How does map and reduce place halves? | `reduce` |
 //! | How is data divided into parts and shares? | `share` |

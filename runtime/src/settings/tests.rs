@@ -98,6 +98,20 @@ fn every_limit_holds() {
 }
 
 #[test]
+fn sizes_may_have_units() {
+    let longest = |text| {
+        texts(&[], &[("message_bytes_max", text)]).map(|settings| settings.port.message_bytes_max)
+    };
+    for (text, bytes) in [("1GiB", 1 << 30), ("100 MB", 100_000_000), ("8KiB", 8192)] {
+        assert_eq!(longest(text).ok(), Some(bytes));
+    }
+    for text in ["GiB", "1.5GiB", "1TB", "99999999999999GiB", "-1kB"] {
+        assert!(longest(text).is_err(), "{text}");
+    }
+    assert!(texts(&[], &[("threads", "1KiB")]).is_err());
+}
+
+#[test]
 fn the_backlog_follows_the_messages_unless_it_is_set() {
     let backlog = |changes: &[_]| texts(&[], changes).expect("right").port.backlog_bytes_max;
     let long = ("message_bytes_max", "1000000000");

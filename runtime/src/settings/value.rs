@@ -49,6 +49,24 @@ fn number<T: FromStr>(name: &str, text: &str) -> Result<T, SettingProblem> {
     text.trim().parse().map_err(|_| SettingProblem::value(name, text, reason))
 }
 
+/// What stands behind a size, and how many bytes that is.
+const UNITS: [(&str, usize); 6] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("kB", 1000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+];
+
+/// The bytes of a size: `100 MB` or so.
+fn size(text: &str) -> Option<usize> {
+    let of_unit = |(unit, bytes): &(&str, usize)| {
+        text.trim().strip_suffix(unit)?.trim().parse::<usize>().ok()?.checked_mul(*bytes)
+    };
+    UNITS.iter().find_map(of_unit)
+}
+
 macro_rules! numbers {
     ($($type:ty),+) => { $(impl SettingValue for $type {
         fn parse(name: &str, text: &str) -> Result<Self, SettingProblem> {
@@ -57,7 +75,13 @@ macro_rules! numbers {
     })+ };
 }
 
-numbers!(u8, u32, usize);
+numbers!(u8, u32);
+
+impl SettingValue for usize {
+    fn parse(name: &str, text: &str) -> Result<Self, SettingProblem> {
+        size(text).filter(|_| name.contains("bytes")).map_or_else(|| number(name, text), Ok)
+    }
+}
 
 impl SettingValue for bool {
     fn parse(name: &str, text: &str) -> Result<Self, SettingProblem> {
