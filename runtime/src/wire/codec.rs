@@ -62,6 +62,7 @@ fn encoding_problem(error: &EncodeError) -> String {
     use bincode::serde::EncodeError::SequenceMustHaveLength;
     match error {
         EncodeError::OtherString(reason) => reason.clone(),
+        EncodeError::Other(reason) => (*reason).to_owned(),
         EncodeError::Serde(SequenceMustHaveLength) => {
             "a sequence or a map does not say its length (`flatten` has this effect)".to_owned()
         }

@@ -11,6 +11,7 @@ use crate::executor::schedule::threads::workers;
 use crate::executor::task::activity::{Activity, MAIN_TASK};
 use crate::executor::task::caught::caught_own;
 use crate::large_blocks::give_back_unused;
+use crate::os_memory::give_back_freed;
 use crate::settings::STRAGGLERS_MAX;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,6 +34,9 @@ const LONG_SLEEP: Duration = Duration::from_secs(1);
 /// How long a job inside one process waits for its PEs once one of them has failed, which may
 /// answer nothing any more.
 const FAILED_GRACE: Duration = Duration::from_millis(500);
+
+/// How long freed memory is kept by a PE that rests.
+const FREED_KEPT_FOR: Duration = Duration::from_secs(2);
 
 /// The longest pause of a PE that leaves, on a lane that wakes it when something arrives.
 const LEAVING_INTERVAL_MAX: Duration = Duration::from_millis(50);
@@ -96,6 +100,7 @@ impl Processor {
     pub(crate) fn drive(self: &Arc<Self>, generation: u64) -> Option<Leave> {
         let mut interval = POLL_INTERVAL_MIN;
         let (mut was_busy, mut streamed_at) = (false, None);
+        let mut worked_at = None;
         let mut blocked = BlockedCheck::new(self.settings.threads);
         while !self.ending.has_main_ended() && !self.is_ending() {
             let turn = self.turn();
@@ -140,9 +145,14 @@ impl Processor {
                 std::thread::yield_now();
                 continue;
             }
-            if !busy {
+            if busy {
+                worked_at = Some(Instant::now());
+            } else {
                 self.guests.tidy();
                 give_back_unused();
+                if worked_at.take_if(|at| at.elapsed() > FREED_KEPT_FOR).is_some() {
+                    give_back_freed();
+                }
             }
             if let (false, Some(sleeper)) = (busy, sleeper) {
                 sleeper.sleep(due);

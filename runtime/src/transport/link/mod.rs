@@ -79,8 +79,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::{Ball, Pe};
 
-/// A peer is taken to copy what it was offered for so long after the last frame that came or went.
-/// (At 10 GB/s an array of 128 MB takes that long.)
+/// A peer is taken to copy what it was offered for so long after the last offer or answer. (At 10
+/// GB/s an array of 128 MB takes that long.)
 const COPIED_WITHIN: Duration = Duration::from_millis(13);
 
 /// Called with each message that arrives: its sender, its bytes, and its array if it has one.
@@ -117,8 +117,8 @@ pub struct Port {
     frame: Vec<u8>,
     /// What [`Progress`] says of the last poll.
     is_streaming: bool,
-    /// When a frame last came or went.
-    moved_at: Duration,
+    /// The arrays that were offered at the last poll, and when their number last changed.
+    offered: (usize, Duration),
 }
 
 impl Port {
@@ -153,7 +153,7 @@ impl Port {
             own_bytes: 0,
             frame: Vec::new(),
             is_streaming: false,
-            moved_at: Duration::ZERO,
+            offered: (0, Duration::ZERO),
         }
     }
 
@@ -189,18 +189,17 @@ impl Port {
         self.flush(now)?;
         received?;
         let after = &self.counters;
-        let mut progress = Progress {
+        let offered = self.resources.offered;
+        if offered != self.offered.0 {
+            self.offered = (offered, now);
+        }
+        let is_copied = offered > 0 && now < self.offered.1 + COPIED_WITHIN;
+        Ok(Progress {
             messages: (after.messages_received - before.messages_received) as usize,
             frames_received: (after.frames_received - before.frames_received) as usize,
             frames_sent: (after.frames_sent - before.frames_sent) as usize,
-            is_streaming: self.is_streaming || !self.fetched.is_empty(),
-        };
-        if progress.is_any() {
-            self.moved_at = now;
-        }
-        let is_copied = self.resources.offered > 0 && now < self.moved_at + COPIED_WITHIN;
-        progress.is_streaming |= is_copied;
-        Ok(progress)
+            is_streaming: self.is_streaming || !self.fetched.is_empty() || is_copied,
+        })
     }
 
     fn deliver_own(&mut self, deliver: &mut Deliver<'_>) {

@@ -62,18 +62,24 @@ fn arrays_are_copied_and_small_messages_overtake_them() {
     assert!(ports[0].counters().bytes_sent < 100_000, "{:?}", ports[0].counters());
 }
 
-/// (Else a peer that is stopped would keep a core busy here.)
+/// (Else a peer that is stopped would keep a core busy here, while others say something.)
 #[test]
 fn a_peer_that_copies_nothing_is_not_looked_for_without_pause() {
-    let everybody = Topology::flat(2).ball(Pe::ROOT, Distance::ONE);
-    let lanes = bad_network(2, 1000, Faults::default(), 7);
-    let mut ports: [Port; 2] = ports(lanes, PortSettings::default());
+    let everybody = Topology::flat(3).ball(Pe::ROOT, Distance::ONE);
+    let lanes = bad_network(3, 1000, Faults::default(), 7);
+    let mut ports: [Port; 3] = ports(lanes, PortSettings::default());
     ports.iter_mut().for_each(|port| port.has_neighbours(everybody));
     assert!(ports[0].send(Pe::new(1), b"large", Some(&array(0))).unwrap());
-    let [sender, receiver] = &mut ports;
-    let mut is_streaming = |now| sender.poll(now, &mut nothing).unwrap().is_streaming;
+    let [sender, receiver, other] = &mut ports;
+    let mut is_streaming = |now| sender.poll(now, &mut |_, _, _| {}).unwrap().is_streaming;
     assert!(is_streaming(Duration::ZERO) && is_streaming(MS));
-    assert!(!is_streaming(100 * MS));
+    let mut last = true;
+    for ms in 2..100 {
+        other.send(Pe::ROOT, b"small", None).unwrap();
+        other.flush(MS * ms).unwrap();
+        last = is_streaming(MS * ms);
+    }
+    assert!(!last);
     let mut arrived = None;
     for _ in 0..100_000 {
         receiver.poll(101 * MS, &mut |_, _, found| arrived = found).unwrap();
