@@ -71,11 +71,6 @@ impl<P: Program> RunPart<P> {
         }
     }
 
-    /// The number of the superstep.
-    pub(super) fn superstep(&self) -> u64 {
-        self.machine.superstep()
-    }
-
     /// What a thread is to send next.
     fn next_to_send(&mut self) -> Vec<(Pe, Told<Run<P>>)> {
         self.is_sending = !self.sends.is_empty();
@@ -138,8 +133,13 @@ impl<P: Program> Hosted for RunPart<P> {
         // A step that is alone is taken here, in the time of the message that has led to it.
         let is_taken_here = todo.are_steps && todo.tasks > 0;
         let tasks = todo.tasks - usize::from(is_taken_here);
+        let is_sending = !todo.sends.is_empty();
         carry_out_but_tasks(cx, member, id, todo);
         spawn_some::<P>(cx, id.name, tasks);
+        if is_taken_here && is_sending {
+            // Others wait for it.
+            cx.send_now();
+        }
         if is_taken_here && let Some((id, next)) = take_task(cx, member) {
             let tasks = next.tasks;
             carry_out_but_tasks(cx, member, id, next);

@@ -102,7 +102,8 @@ impl<P: Program> Bsp<P> {
         self
     }
 
-    /// A checkpoint is taken at the beginning of every so many supersteps. Default: none.
+    /// A checkpoint is taken at the beginning of every so many supersteps, or as soon after that as
+    /// the one before is whole. Default: none.
     ///
     /// A checkpoint is the states of all ranks and what was sent to them, encoded. Each PE keeps its
     /// own, and a copy of another's, on another host if there is one. So it takes twice the memory

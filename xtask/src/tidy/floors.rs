@@ -35,7 +35,7 @@ const HOUSES: [House; 3] = [
         path: "crate::",
         floors: &[
             &["journal", "parts", "result_future", "set", "share"],
-            &["dag", "divide", "map", "search"],
+            &["bsp", "dag", "divide", "map", "search"],
             &["reduce"],
         ],
     },

@@ -1,7 +1,7 @@
 //! The context of a task: spawning tasks, asking which PEs are near.
 
 use crate::executor::pe::processor::Processor;
-use crate::executor::pe::worker::turn_if_due;
+use crate::executor::pe::worker::{send_now, turn_if_due};
 use crate::executor::task::cancel::Canceller;
 use crate::executor::task::origin::Origin;
 use crate::executor::task::site::Site;
@@ -307,6 +307,12 @@ impl Context {
     #[inline]
     pub fn poll_runtime(&self) -> Option<Demand> {
         turn_if_due(&self.pe).then(|| self.demand())
+    }
+
+    /// Has what this task has sent go out now, and not when it awaits something or ends. For a task
+    /// that sends and then computes for long.
+    pub fn send_now(&self) {
+        send_now(&self.pe);
     }
 
     fn demand(&self) -> Demand {

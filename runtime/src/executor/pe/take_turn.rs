@@ -84,10 +84,20 @@ impl Processor {
         Some(turn)
     }
 
+    /// Sends what waits for that, amid a task that will go on.
+    pub(crate) fn send_amid_task(self: &Arc<Self>) {
+        self.turn_amid_task();
+        self.pump();
+    }
+
     /// Takes a turn at the engine if it is free, amid a task that will go on: no user code is run.
     /// Results that arrive are left to the next turn.
     pub(crate) fn try_turn_amid_task(self: &Arc<Self>) {
         self.pump();
+        self.turn_amid_task();
+    }
+
+    fn turn_amid_task(self: &Arc<Self>) {
         let Some(engine) = self.turns.try_engine() else { return };
         let (_, results, _discarded) = self.turn_at(engine, Effort::None);
         self.settle_later(results);

@@ -252,6 +252,15 @@ pub(crate) fn turn_if_due(pe: &Arc<Processor>) -> bool {
     true
 }
 
+/// Sends what the calling thread has left for that.
+pub(crate) fn send_now(pe: &Arc<Processor>) {
+    if pe.queues.is_worker() {
+        pe.send_amid_task();
+    } else {
+        pe.nudge();
+    }
+}
+
 /// After what the calling worker does now, no turn is due.
 pub(crate) fn leave_out_turn() {
     TASKS_LEFT.set(TASKS_LEFT.get() + 1);

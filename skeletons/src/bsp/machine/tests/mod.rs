@@ -1,59 +1,175 @@
-//! Machines in a world where messages come in any order, PEs die, and become the root.
+//! Runs as groups, in a world where messages come in any order, PEs die, and become the root.
 
 mod program;
 mod schedules;
 
 use self::program::{Toy, first, step};
 use super::*;
-use std::mem::take;
+use ultramarine_group::{ActionOf, GroupId, Notice, Opening, Part, Plain, PlainGroups, Site};
 use ultramarine_testkit::world::{Actor, Outgoing, World};
 
-/// A PE, with what it has yet to do.
-struct Processor {
-    me: Pe,
-    machine: Machine<Toy>,
-    /// What the program got in the end, and how often.
-    ended: Vec<BTreeMap<u32, u64>>,
-    failed: Vec<Trouble>,
-    /// The supersteps whose results were lost.
-    lost: Vec<u64>,
+/// What makes a PE take part.
+#[derive(Clone)]
+struct Plan {
+    topology: Arc<Topology>,
+    ranks: u32,
+    saving: Saving,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Event {
-    Told(Told<Toy>),
-    Job(Work, JobOf<Toy>),
-    Restore(Work, u32, Option<JobOf<Toy>>),
+/// A machine, and what it has said.
+struct Member {
+    machine: Machine<Toy>,
+    /// What the program got in the end.
+    ended: Option<BTreeMap<u32, u64>>,
+    failed: Option<Trouble>,
+    /// The supersteps whose results were lost.
+    lost: Vec<u64>,
+    /// The supersteps from which ranks were restored.
+    restored: Vec<u64>,
+}
+
+impl Part for Member {
+    type Invitation = Plan;
+    type Message = Told<Toy>;
+    type Effects = Vec<Effect<Toy>>;
+    type Error = Trouble;
+
+    fn begin(&mut self) {
+        self.machine.begin();
+    }
+
+    fn receive(&mut self, from: Pe, told: Told<Toy>, _: bool) {
+        self.machine.receive(from, told);
+    }
+
+    fn died(&mut self, dead: Pe) {
+        self.machine.died(dead);
+    }
+
+    fn renew(&mut self, opening: Opening) {
+        self.machine.move_home(opening.by);
+    }
+
+    fn take_effects(&mut self) -> Vec<Effect<Toy>> {
+        drop(self.machine.take_waste());
+        let mut effects = self.machine.take_effects();
+        for effect in &effects {
+            match effect {
+                Effect::Fail(trouble) => self.failed = Some(trouble.clone()),
+                Effect::Lost(superstep) => self.lost.push(*superstep),
+                Effect::End(outputs) => self.ended = Some(outputs.clone()),
+                Effect::Restore(work, _) => self.restored.push(work.superstep),
+                _ => {}
+            }
+        }
+        let is_work =
+            |effect: &_| matches!(effect, Effect::Send(..) | Effect::Run(..) | Effect::Restore(..));
+        effects.retain(is_work);
+        effects
+    }
+}
+
+impl Plain for Member {
+    fn make(me: Pe, id: GroupId, plan: &Plan) -> Result<Self, Trouble> {
+        let Plan { topology, ranks, saving } = plan.clone();
+        let machine = Machine::new(me, ranks, topology, saving, id.opening.by);
+        let (lost, restored) = (Vec::new(), Vec::new());
+        Ok(Member { machine, ended: None, failed: None, lost, restored })
+    }
+}
+
+/// A PE. If it is the root, its program waits for the outputs.
+struct Processor {
+    me: Pe,
+    groups: PlainGroups<Member>,
+    plan: Plan,
+    open: Option<(GroupId, usize)>,
+    /// The number of messages to other machines.
+    sent: u64,
+}
+
+#[derive(Clone)]
+enum Message {
+    Invite(GroupId, Plan),
+    Notice(GroupId, Notice<Trouble>),
+    Told(GroupId, Told<Toy>),
+    Job(GroupId, Work, JobOf<Toy>),
+    Restore(GroupId, Work, u32, Option<JobOf<Toy>>),
 }
 
 impl Processor {
-    fn post(&mut self, out: &mut Outgoing<Event>) {
-        for effect in self.machine.take_effects() {
-            match effect {
-                Effect::Send(to, told) => out.send(to, Event::Told(told)),
-                Effect::Run(work, jobs) => {
-                    jobs.into_iter().for_each(|job| out.later(Event::Job(work, job)));
+    fn open(&mut self, attempt: u32, out: &mut Outgoing<Message>) {
+        let plan = self.plan.clone();
+        self.open = Some(self.groups.turn(|groups| {
+            let (id, cell) = groups.open(7, false, attempt);
+            let part = Member::make(groups.me(), id, &plan).expect("it can be made");
+            groups.start(&cell, id, plan, part).expect("it can be sent");
+            (id, cell)
+        }));
+        self.post(out);
+    }
+
+    fn act(&mut self, id: GroupId, act: impl FnOnce(&mut Member)) {
+        self.groups.turn(|groups| {
+            let Some(cell) = groups.with_table(|table| table.get(id.name)) else { return };
+            let wanted = groups.with_life(&cell, |life| life.act(|_, part| act(part)));
+            groups.carry_out_some(&cell, wanted);
+        });
+    }
+
+    /// Looks at this PE's part of the run that its program has opened.
+    fn look<T>(&mut self, look: impl FnOnce(&Member) -> T) -> Option<T> {
+        let (_, cell) = self.open?;
+        self.groups.turn(|groups| groups.with_life(&cell, |life| life.with(|_, part| look(part))))
+    }
+
+    fn post(&mut self, out: &mut Outgoing<Message>) {
+        for action in self.groups.take_actions() {
+            let (to, message) = match action {
+                ActionOf::Invite(to, id, plan) => (to, Message::Invite(id, plan)),
+                ActionOf::Tell(to, id, notice) => (to, Message::Notice(id, notice)),
+                ActionOf::Own(id, effects) => {
+                    self.carry_out(id, effects, out);
+                    continue;
                 }
-                Effect::Restore(work, ranks) => ranks
-                    .into_iter()
-                    .for_each(|(rank, saved)| out.later(Event::Restore(work, rank, saved))),
-                Effect::Fail(trouble) => self.failed.push(trouble),
-                Effect::Lost(superstep) => self.lost.push(superstep),
-                Effect::End(outputs) => self.ended.push(outputs),
+            };
+            match to {
+                Some(to) => out.send(to, message),
+                None => out.send_all(message),
             }
         }
-        drop(self.machine.take_waste());
+    }
+
+    fn carry_out(&mut self, id: GroupId, effects: Vec<Effect<Toy>>, out: &mut Outgoing<Message>) {
+        for effect in effects {
+            match effect {
+                Effect::Send(to, told) => {
+                    self.sent += 1;
+                    out.send(to, Message::Told(id, told));
+                }
+                Effect::Run(work, jobs) => {
+                    jobs.into_iter().for_each(|job| out.later(Message::Job(id, work, job)));
+                }
+                Effect::Restore(work, ranks) => ranks.into_iter().for_each(|(rank, saved)| {
+                    out.later(Message::Restore(id, work, rank, saved));
+                }),
+                _ => {}
+            }
+        }
     }
 }
 
 impl Actor for Processor {
-    type Message = Event;
+    type Message = Message;
 
-    fn receive(&mut self, from: Pe, event: Event, out: &mut Outgoing<Event>) {
-        let machine = &mut self.machine;
-        match event {
-            Event::Told(told) => machine.receive(from, told),
-            Event::Job(work, job) => {
+    fn receive(&mut self, from: Pe, message: Message, out: &mut Outgoing<Message>) {
+        match message {
+            Message::Invite(id, plan) => self.groups.turn(|groups| groups.accept(id, plan)),
+            Message::Notice(id, notice) => {
+                self.groups.turn(|groups| groups.hear(id, from, notice));
+            }
+            Message::Told(id, told) => self.groups.turn(|groups| groups.receive(id, from, [told])),
+            Message::Job(id, work, job) => self.act(id, |Member { machine, .. }| {
                 let rank = job.rank;
                 if work.is_saved {
                     let back = (!job.is_stepping).then_some(job.state);
@@ -62,40 +178,42 @@ impl Actor for Processor {
                 if job.is_stepping {
                     machine.stepped(work, rank, step(machine.ranks, work, job));
                 }
-            }
-            Event::Restore(work, rank, None) => {
-                machine.restored(work, rank, first(rank), Vec::new(), Vec::new());
-            }
-            Event::Restore(work, rank, Some(Job { state, letters, results, .. })) => {
-                machine.restored(work, rank, state, letters, results);
+            }),
+            Message::Restore(id, work, rank, saved) => {
+                self.act(id, |Member { machine, .. }| {
+                    let (state, letters, results) = saved.map_or_else(
+                        || (first(rank), Vec::new(), Vec::new()),
+                        |Job { state, letters, results, .. }| (state, letters, results),
+                    );
+                    machine.restored(work, rank, state, letters, results);
+                })
             }
         }
         self.post(out);
     }
 
-    fn died(&mut self, dead: Pe, root: Pe, out: &mut Outgoing<Event>) {
-        self.machine.died(dead);
-        if root != self.machine.home {
-            self.machine.move_home(root);
-        }
+    fn died(&mut self, dead: Pe, root: Pe, out: &mut Outgoing<Message>) {
+        self.groups.note_death(dead, root);
         self.post(out);
+        if root == self.me && self.open.is_none() {
+            self.open(2 + root.number(), out);
+        }
     }
 }
 
-/// A job in which nobody has begun.
-fn world(topology: &Arc<Topology>, ranks: u32, saving: Saving) -> World<Processor> {
-    World::new((0..topology.pes()).map(Pe::new).map(|me| Processor {
+/// A job whose root has begun the run.
+fn world(plan: &Plan) -> World<Processor> {
+    let mut world = World::new((0..plan.topology.pes()).map(Pe::new).map(|me| Processor {
         me,
-        machine: Machine::new(me, ranks, topology.clone(), saving, Pe::ROOT),
-        ended: Vec::new(),
-        failed: Vec::new(),
-        lost: Vec::new(),
-    }))
+        groups: PlainGroups::new(me),
+        plan: plan.clone(),
+        open: None,
+        sent: 0,
+    }));
+    world.act(Pe::ROOT, |root, out| root.open(1, out));
+    world
 }
 
-fn begin(world: &mut World<Processor>, pe: Pe) {
-    world.act(pe, |processor, out| {
-        processor.machine.begin();
-        processor.post(out);
-    });
+fn plan(pes: u32, ranks: u32, saving: Saving) -> Plan {
+    Plan { topology: Arc::new(Topology::flat(pes)), ranks, saving }
 }

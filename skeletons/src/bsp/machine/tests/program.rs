@@ -6,7 +6,7 @@ use crate::bsp::machine::span::Spans;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The superstep in which all ranks end.
-pub(super) const LAST: u64 = 5;
+pub(super) const LAST: u64 = 12;
 
 /// Two ranks take part in an operation in which the order counts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,30 +1,82 @@
 //! Random schedules.
 
-use super::program::outputs;
+use super::program::{LAST, outputs};
 use super::*;
 use proptest::prelude::*;
+
+/// What the root's program knows: its outputs, why there are none, the supersteps that were lost,
+/// and from where it went on.
+type Known = (Option<BTreeMap<u32, u64>>, Option<Trouble>, Vec<u64>, Vec<u64>);
+
+fn known(world: &mut World<Processor>) -> Known {
+    let look = |Member { ended, failed, lost, restored, .. }: &Member| {
+        (ended.clone(), failed.clone(), lost.clone(), restored.clone())
+    };
+    world.act(world.root(), |root, _| root.look(look)).flatten().expect("it has its part")
+}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// In any order, whatever dies, as long as one PE lives.
+    /// In any order, whatever dies, as long as one PE lives: also the root, and before others have
+    /// been invited.
     #[test]
     fn the_outputs_are_those_of_one_loop(
         pes in 1..8_u32,
         ranks in 1..10_u32,
         saving in prop_oneof![Just(Saving::Never), (1..4_u64).prop_map(Saving::Every)],
         choices in prop::collection::vec(0..1000_usize, 1..60),
-        deaths in prop::collection::vec((0..8_u32, 0..150_usize, 0..5_usize), 0..5),
+        deaths in prop::collection::vec((0..8_u32, 0..200_usize, 0..5_usize), 0..5),
     ) {
-        let topology = Arc::new(Topology::flat(pes));
-        let mut world = world(&topology, ranks, saving);
-        (0..pes).for_each(|pe| begin(&mut world, Pe::new(pe)));
-        let deaths: Vec<_> = deaths.into_iter().filter(|(pe, ..)| *pe + 1 < pes).collect();
+        let mut world = world(&plan(pes, ranks, saving));
         world.run(&choices, &deaths);
-        let root = world.actor(world.root()).unwrap();
-        let expected = outputs(ranks);
-        prop_assert!(root.failed.is_empty(), "{:?}", root.failed);
-        prop_assert!(root.ended.iter().all(|ended| *ended == expected));
-        prop_assert!(!root.ended.is_empty(), "superstep {}", root.machine.superstep());
+        let (ended, failed, ..) = known(&mut world);
+        prop_assert_eq!(failed, None);
+        prop_assert_eq!(ended, Some(outputs(ranks)));
+    }
+
+    /// With a checkpoint as soon as the one before is whole, a death costs little. (In one superstep
+    /// a checkpoint is taken and copied, in the next all say so, and in the third one is due.)
+    #[test]
+    fn a_death_costs_little_with_checkpoints(
+        pes in 2..8_u32,
+        ranks in 8..12_u32,
+        choices in prop::collection::vec(0..1000_usize, 1..60),
+        (dead, keeps) in (1..8_u32, 0..5_usize),
+        at in 2..=LAST,
+    ) {
+        let mut world = world(&plan(pes, ranks, Saving::Every(1)));
+        let victim = Pe::new(1 + dead % (pes - 1));
+        let mut reached = None;
+        world.run_with(&choices, &[], |world| {
+            let superstep = world.act(Pe::ROOT, |root, _| root.look(|part| part.machine.superstep));
+            if reached.is_none() && superstep.flatten() >= Some(at) {
+                reached = superstep.flatten();
+                world.kill(victim, |sent| keeps % (sent + 1));
+            }
+        });
+        let (ended, failed, lost, restored) = known(&mut world);
+        prop_assert_eq!((failed, ended), (None, Some(outputs(ranks))));
+        prop_assert!(lost.is_empty(), "{:?}", lost);
+        let reached = reached.expect("it comes so far");
+        let last = restored.last().copied().expect("it was made");
+        prop_assert!(last + 6 >= reached, "{} after {}", last, reached);
+    }
+}
+
+/// What was sent is counted: nobody is asked twice, and no PE speaks to all.
+#[test]
+fn a_superstep_takes_few_messages() {
+    for pes in [1, 2, 5, 64] {
+        let mut world = world(&plan(pes, 1, Saving::Never));
+        world.run(&[0], &[]);
+        assert!(known(&mut world).0.is_some());
+        let rounds = u64::from(pes).next_power_of_two().ilog2();
+        for pe in (0..pes).map(Pe::new) {
+            let sent = world.actor(pe).map_or(0, |processor| processor.sent);
+            // In each superstep, and the outputs.
+            let most = (LAST + 1) * u64::from(rounds) + u64::from(pe != Pe::ROOT);
+            assert!(sent <= most, "{pe} of {pes}: {sent}");
+        }
     }
 }
