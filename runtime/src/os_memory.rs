@@ -51,8 +51,9 @@ pub(crate) fn read<'a>(
 }
 
 /// Has memory that is freed kept for the next arrays, since new pages cost more than what is
-/// written into them, until the process [rests](give_back_freed). (Larger blocks are those of [`Allocator`](crate::Allocator).
-/// Three arrays, 800 kB together, from one mailbox to another: 0.38 ms instead of 1.0.)
+/// written into them, until the process [rests](give_back_freed). (Larger blocks are those of
+/// [`Allocator`](crate::Allocator). Three arrays, 800 kB together, from one mailbox to another:
+/// 0.38 ms instead of 1.0.)
 pub(crate) fn keep_freed() {
     #[cfg(target_env = "gnu")]
     // SAFETY: It only sets the limits of the allocator, under a lock of its own.
@@ -62,9 +63,9 @@ pub(crate) fn keep_freed() {
     }
 }
 
-/// Gives the pages of freed memory back. The process has been at rest for a while. (After a burst of
-/// small arrays hundreds of megabytes would be kept for good, wherever one of them is still in use
-/// behind the others.)
+/// Gives the pages of freed memory back. The process has been at rest for a while. (After a burst
+/// of small arrays hundreds of megabytes would be kept for good, wherever one of them is still in
+/// use behind the others.)
 pub(crate) fn give_back_freed() {
     #[cfg(target_env = "gnu")]
     // SAFETY: It only gives back what is free, under the allocator's own locks.

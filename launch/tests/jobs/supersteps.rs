@@ -81,12 +81,9 @@ fn outputs() -> Vec<(f64, Vec<f64>)> {
             // In the order of a tree.
             let pairs: Vec<f64> = numbers.chunks(2).map(|pair| pair[0] + pair[1]).collect();
             let all = (pairs[0] + pairs[1]) + (pairs[2] + pairs[3]);
-            let last = ranks[RANKS as usize - 1].1.clone();
-            for rank in (1..RANKS as usize).rev() {
-                ranks[rank].1 = ranks[rank - 1].1.clone();
-            }
-            ranks[0].1 = last;
-            ranks.iter_mut().for_each(|(number, _)| *number = (all + *number).sqrt());
+            let mut lists: Vec<_> = ranks.into_iter().map(|(_, list)| list).collect();
+            lists.rotate_right(1);
+            ranks = numbers.iter().map(|number| (all + number).sqrt()).zip(lists).collect();
         }
         for (number, numbers) in &mut ranks {
             *number *= constants[superstep % 4];

@@ -97,6 +97,7 @@ impl<P: Program> Comm<P> {
 
     /// The next message, and the rank that has sent it. They come in the order of their senders,
     /// and from each in the order in which they were sent.
+    #[expect(clippy::should_implement_trait, reason = "a communicator is no sequence of messages")]
     pub fn next(&mut self) -> Option<(u32, P::Message)> {
         let Letter { from, content: (_, message), .. } = self.letters.pop_front()?;
         Some((from, message))
@@ -121,13 +122,13 @@ impl<P: Program> Comm<P> {
     /// Takes part in a collective operation: the values of all ranks that do so are combined. In
     /// the next superstep each of them has the [result](Self::result). All ranks that take part
     /// give the same function, which must be associative; there are [some for
-    /// arithmetic](super::op). Of several operations in one superstep, the first of each rank belong
-    /// together, then the second, and so on.
+    /// arithmetic](super::op). Of several operations in one superstep, the first of each rank
+    /// belong together, then the second, and so on.
     ///
     /// The values are combined in an order that follows from the number of ranks alone, so that
     /// sums of floating-point numbers are the same whatever PEs there are. They travel with what
-    /// the PEs tell each other after each superstep anyway. If several are combined in one place,
-    /// their PE handles no messages meanwhile: the function should be quick.
+    /// the PEs tell each other after each superstep anyway. While a PE combines values it handles
+    /// no messages: the function should be quick.
     pub fn all_reduce<T, F>(&mut self, value: &T, combine: F)
     where
         T: Portable,
@@ -150,10 +151,11 @@ impl<P: Program> Comm<P> {
     }
 
     /// Sends a value from one rank to all, with what the PEs tell each other after the superstep:
-    /// each PE gets it once in each of ⌈log₂ n⌉ rounds. All ranks take part; one has the value. The
-    /// [result](Self::result) is an `Option<T>`.
-    pub fn broadcast<T: Portable>(&mut self, value: Option<T>) {
-        self.all_reduce(&value, |one: Option<T>, other: Option<T>| one.or(other));
+    /// each PE gets it once in each of ⌈log₂ n⌉ rounds. All ranks take part; one has the value.
+    /// The [result](Self::result) is an `Option<T>`.
+    pub fn broadcast<T: Portable>(&mut self, value: Option<&T>) {
+        let first = |one: Option<T>, other: Option<T>| one.or(other);
+        self.offered.push((Operation::of(false, first), Value::of(&value)));
     }
 
     /// The result of a collective operation of the superstep before: of the first in which this

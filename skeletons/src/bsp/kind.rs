@@ -74,7 +74,7 @@ impl<'de> Deserialize<'de> for Bytes {
 pub(super) struct Value(Result<Vec<u8>, String>);
 
 impl Value {
-    pub(super) fn of<T: Portable>(value: &T) -> Self {
+    pub(super) fn of(value: &impl Serialize) -> Self {
         Value(encode(value).map_err(|error| error.to_string()))
     }
 

@@ -84,7 +84,8 @@ pub struct Bsp<P: Program> {
 
 impl<P: Program> std::fmt::Debug for Bsp<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bsp").field("ranks", &self.ranks).field("saving", &self.saving).finish()
+        let mut shown = f.debug_struct("Bsp");
+        shown.field("ranks", &self.ranks).field("saving", &self.saving).finish_non_exhaustive()
     }
 }
 
@@ -105,11 +106,11 @@ impl<P: Program> Bsp<P> {
     /// A checkpoint is taken at the beginning of every so many supersteps, or as soon after that as
     /// the one before is whole. Default: none.
     ///
-    /// A checkpoint is the states of all ranks and what was sent to them, encoded. Each PE keeps its
-    /// own, and a copy of another's, on another host if there is one. So it takes twice the memory
-    /// of the states; and twice that while the next one is made. If a PE dies, all go back to the
-    /// last checkpoint of which there is a copy of each rank, and the dead PE's ranks are those of
-    /// PEs near it from then on. If there is none, they begin anew.
+    /// A checkpoint is the states of all ranks and what was sent to them, encoded. Each PE keeps
+    /// its own, and a copy of another's, on another host if there is one. So it takes twice the
+    /// memory of the states; and twice that while the next one is made. If a PE dies, all go back
+    /// to the last checkpoint of which there is a copy of each rank, and the dead PE's ranks are
+    /// those of PEs near it from then on. If there is none, they begin anew.
     pub fn checkpoint_every(mut self, supersteps: NonZeroU64) -> Self {
         self.saving = Saving::Every(supersteps.get());
         self
@@ -130,14 +131,14 @@ impl<P: Program> Bsp<P> {
         let part = invitation.make(run.context(), run.id())?;
         run.start(invitation, part)?;
         let outputs = std::future::poll_fn(|task| {
-            let poll = |part: &mut RunPart<P>| match &part.ended {
-                Some(outputs) => Poll::Ready(Ok(outputs.clone())),
-                None => {
-                    if !part.waiting.iter().any(|waker| waker.will_wake(task.waker())) {
-                        part.waiting.push(task.waker().clone());
-                    }
-                    Poll::Pending
+            let poll = |part: &mut RunPart<P>| {
+                if let Some(outputs) = &part.ended {
+                    return Poll::Ready(Ok(outputs.clone()));
                 }
+                if !part.waiting.iter().any(|waker| waker.will_wake(task.waker())) {
+                    part.waiting.push(task.waker().clone());
+                }
+                Poll::Pending
             };
             let over = || Poll::Ready(Err(TaskError::ShuttingDown.into()));
             let polled = run.member().with_opening(run.id(), poll);

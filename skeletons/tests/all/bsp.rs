@@ -45,7 +45,7 @@ impl Program for Mixer {
         comm.all_reduce(&self.number, op::sum::<f64>);
         comm.all_reduce(&self.number, f64::min);
         comm.scan(&self.number, op::sum::<f64>);
-        comm.broadcast((comm.rank() == comm.ranks() / 2).then_some(self.number));
+        comm.broadcast((comm.rank() == comm.ranks() / 2).then_some(&self.number));
         Next::Stage(())
     }
 }

@@ -17,6 +17,7 @@ pub struct Letter<M> {
 }
 
 /// What the members tell each other after a superstep.
+#[expect(clippy::struct_excessive_bools, reason = "they are added up apart")]
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Facts<V> {
     /// Whether any rank goes on without being woken.
@@ -36,7 +37,8 @@ pub struct Facts<V> {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(bound(
     serialize = "M: Serialize, C: Serialize, O: Serialize, V: Serialize",
-    deserialize = "M: Deserialize<'de>, C: Deserialize<'de>, O: Deserialize<'de>, V: Deserialize<'de>"
+    deserialize = "M: Deserialize<'de>, C: Deserialize<'de>, \
+                   O: Deserialize<'de>, V: Deserialize<'de>"
 ))]
 pub enum MessageOf<M, C, O, V> {
     /// All that the sender's ranks have sent to those of the receiver in a superstep. The receiver
@@ -83,7 +85,8 @@ pub type JobOf<K> = Job<<K as Kind>::State, <K as Kind>::Content, <K as Kind>::V
 /// What a machine wants to have done.
 pub enum Effect<K: Kind> {
     Send(Pe, Told<K>),
-    /// Each job is saved first, if this is a checkpoint; then it [has taken a step][super::Machine::stepped], or [is back](super::Machine::saved).
+    /// Each job is saved first, if this is a checkpoint; then it [has taken a
+    /// step](super::Machine::stepped), or [is back](super::Machine::saved).
     Run(Work, Vec<JobOf<K>>),
     /// These ranks are made, or read from what was saved, and are [back](super::Machine::restored)
     /// then.

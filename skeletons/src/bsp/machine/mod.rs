@@ -11,12 +11,12 @@
 //! ```
 //!
 //! - **Delivery.** What a PE's ranks send to those of another goes in one message, which the other
-//!   acknowledges; it need not where the meeting says it, see [`View::hears_in_meeting`]. A PE says
+//!   acknowledges; it need not where the meeting says it, see `View::hears_in_meeting`. A PE says
 //!   that it has come to the meeting when all is acknowledged. So after the meeting each PE has
 //!   what was sent to it: messages are counted, not waited for.
 //! - **Meeting.** It carries what all must know: whether any rank goes on, whether a checkpoint is
 //!   due, of which one all have copies, and the values of collective operations (`span`).
-//! - **Deaths.** A PE's [view](view) follows from the deaths of which it knows. Messages of an
+//! - **Deaths.** A PE's *view* (`view`) follows from the deaths of which it knows. Messages of an
 //!   earlier view are dropped, those of a later one wait. After a death, PEs of the same view tell
 //!   each other of which ranks they have copies. So they agree on the last checkpoint that is
 //!   whole, and each sends the copies that it has to the PEs whose ranks they are now. If there is
@@ -42,6 +42,7 @@ mod view;
 use self::checkpoints::{Checkpoints, Copy, Key, Offers};
 use self::meeting::{Early, Meeting};
 use self::recovery::Restoring;
+use self::superstep::Doing;
 use self::view::{View, ViewId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
@@ -71,14 +72,6 @@ enum Phase<K: Kind> {
     Meeting(Meeting<Facts<K::Value>>),
     Ended,
     Failed(K::Error),
-}
-
-/// What ranks do in a superstep.
-struct Doing<K: Kind> {
-    is_any_sent: bool,
-    letters: BTreeMap<Pe, Vec<Letter<K::Content>>>,
-    /// The operations, with the first rank that took part, and the values of the ranks.
-    collected: Vec<(u32, K::Operation, BTreeMap<u32, K::Value>)>,
 }
 
 /// See the [module](self).
@@ -440,11 +433,5 @@ impl<K: Kind> Machine<K> {
         if self.outputs.1.len() == self.ranks as usize && self.home == self.me {
             self.effects.push(Effect::End(self.outputs.1.clone()));
         }
-    }
-}
-
-impl<K: Kind> Doing<K> {
-    fn new() -> Self {
-        Doing { is_any_sent: false, letters: BTreeMap::new(), collected: Vec::new() }
     }
 }

@@ -4,7 +4,7 @@
 use super::checkpoints::{Copy, Key, add_offers, last_whole};
 use super::message::{Effect, MessageOf, Work};
 use super::view::View;
-use super::{Doing, Kind, Machine, Meeting, Next, Phase, Seat};
+use super::{CopiesOf, Doing, Kind, Machine, Meeting, Next, Phase, Seat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 use ultramarine_topology::Pe;
@@ -96,7 +96,7 @@ impl<K: Kind> Machine<K> {
             return self.compute_if_restored();
         };
         let is_given = |owner| owner == self.me || self.dead.contains(&owner);
-        let mut moved: BTreeMap<Pe, BTreeMap<u32, Copy<K::Saved, K::Output>>> = BTreeMap::new();
+        let mut moved: BTreeMap<Pe, CopiesOf<K>> = BTreeMap::new();
         for (rank, copy) in self.checkpoints.offered(key, is_given) {
             moved.entry(self.view.owner(rank)).or_default().insert(rank, copy.clone());
         }
@@ -115,7 +115,7 @@ impl<K: Kind> Machine<K> {
     }
 
     /// These copies are of ranks that are this PE's now.
-    pub(super) fn take_over(&mut self, key: Key, copies: BTreeMap<u32, Copy<K::Saved, K::Output>>) {
+    pub(super) fn take_over(&mut self, key: Key, copies: CopiesOf<K>) {
         if matches!(self.phase, Phase::Agreeing(_)) {
             self.early_copies.push((key, copies));
             return;

@@ -3,8 +3,26 @@
 use super::meeting::Meeting;
 use super::message::{Facts, MessageOf};
 use super::span::Spans;
-use super::{Doing, Kind, Machine, Next, Phase, Saving, Trouble};
+use super::{Kind, Letter, Machine, Next, Phase, Saving, Trouble};
+use std::collections::BTreeMap;
 use std::mem::take;
+use ultramarine_topology::Pe;
+
+/// What ranks do in a superstep.
+pub(super) struct Doing<K: Kind> {
+    pub(super) is_any_sent: bool,
+    pub(super) letters: BTreeMap<Pe, Vec<Letter<K::Content>>>,
+    pub(super) collected: Vec<Collected<K>>,
+}
+
+/// An operation, with the first rank that took part, and the values of the ranks.
+type Collected<K> = (u32, <K as Kind>::Operation, BTreeMap<u32, <K as Kind>::Value>);
+
+impl<K: Kind> Doing<K> {
+    pub(super) fn new() -> Self {
+        Doing { is_any_sent: false, letters: BTreeMap::new(), collected: Vec::new() }
+    }
+}
 
 impl<K: Kind> Machine<K> {
     /// All that this PE has sent has come, or will have before the meeting ends.

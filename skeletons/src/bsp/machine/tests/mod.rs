@@ -186,7 +186,7 @@ impl Actor for Processor {
                         |Job { state, letters, results, .. }| (state, letters, results),
                     );
                     machine.restored(work, rank, state, letters, results);
-                })
+                });
             }
         }
         self.post(out);

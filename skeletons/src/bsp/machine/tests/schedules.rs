@@ -35,8 +35,9 @@ proptest! {
         prop_assert_eq!(ended, Some(outputs(ranks)));
     }
 
-    /// With a checkpoint as soon as the one before is whole, a death costs little. (In one superstep
-    /// a checkpoint is taken and copied, in the next all say so, and in the third one is due.)
+    /// With a checkpoint as soon as the one before is whole, a death costs little. (In one
+    /// superstep a checkpoint is taken and copied, in the next all say so, and in the third one is
+    /// due.)
     #[test]
     fn a_death_costs_little_with_checkpoints(
         pes in 2..8_u32,
