@@ -12,7 +12,7 @@ use ultramarine::prelude::*;
 use ultramarine::skeletons::bsp::{BspError, Comm, Next, Program, Start, bsp, op};
 
 const RANKS: u32 = 8;
-const LAST: u64 = 300;
+const LAST: u64 = 120;
 
 /// The greatest superstep that this process has computed, and the number of all steps of its ranks.
 static REACHED: AtomicU64 = AtomicU64::new(0);
@@ -73,7 +73,7 @@ impl Program for Ring {
 
 /// What the ranks come to, found by one loop.
 fn outputs() -> Vec<(f64, Vec<f64>)> {
-    let mut ranks: Vec<_> = (0..RANKS).map(|n| (f64::from(n), vec![f64::from(n); 301])).collect();
+    let mut ranks: Vec<_> = (0..RANKS).map(|n| (f64::from(n), vec![f64::from(n); LAST as usize + 1])).collect();
     let constants = constants();
     for superstep in 0..=LAST as usize {
         if superstep > 0 {
@@ -116,8 +116,8 @@ async fn kill_at(cx: &Context, superstep: u64, pe: Pe) -> Result<(), BspError> {
 fn a_program_goes_on_from_its_last_checkpoint_when_processes_die() {
     is_well_over_each_lane(4, async |cx| {
         let die = async {
-            kill_at(&cx, 120, Pe::new(2)).await?;
-            kill_at(&cx, 200, Pe::new(3)).await
+            kill_at(&cx, 40, Pe::new(2)).await?;
+            kill_at(&cx, 80, Pe::new(3)).await
         };
         try_join(check(&cx, Some(10)), die).await?;
         // Of each superstep this PE takes 4 steps at most; what is computed again is little.
@@ -130,7 +130,7 @@ fn a_program_goes_on_from_its_last_checkpoint_when_processes_die() {
 #[test]
 fn without_a_checkpoint_it_begins_anew() {
     let main = async |cx: Context| {
-        try_join(check(&cx, None), kill_at(&cx, 50, Pe::new(1))).await?;
+        try_join(check(&cx, None), kill_at(&cx, 30, Pe::new(1))).await?;
         Ok(())
     };
     over_each_lane(3, || run(main)).for_each(|(_, ended)| {
@@ -143,7 +143,7 @@ fn without_a_checkpoint_it_begins_anew() {
 fn a_pe_and_its_partner_may_die_at_once() {
     is_well_over_each_lane(4, async |cx| {
         let die = async {
-            let both = [1, 2].map(|pe| kill_at(&cx, 60, Pe::new(pe)));
+            let both = [1, 2].map(|pe| kill_at(&cx, 40, Pe::new(pe)));
             let [one, other] = both;
             try_join(one, other).await
         };
@@ -157,7 +157,7 @@ fn a_program_survives_the_root() {
     let main = async |cx: Context| {
         let is_first = cx.pe() == Pe::ROOT;
         let die = async {
-            while is_first && REACHED.load(Relaxed) < 100 {
+            while is_first && REACHED.load(Relaxed) < 50 {
                 cx.sleep(Duration::from_millis(1)).await;
             }
             if is_first {

@@ -93,7 +93,8 @@ pub enum Effect<K: Kind> {
     Restore(Work, Vec<(u32, Option<K::Saved>)>),
     /// The run cannot go on.
     Fail(K::Error),
-    /// There is no whole checkpoint: what was computed up to this superstep is lost.
+    /// There is no whole checkpoint: what was computed up to this superstep is lost. (The first PE
+    /// says so.)
     Lost(u64),
     /// All ranks have ended, and this PE's program is told.
     End(BTreeMap<u32, K::Output>),

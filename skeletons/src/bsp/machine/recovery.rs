@@ -77,7 +77,7 @@ impl<K: Kind> Machine<K> {
 
     /// Goes on from a checkpoint; `None`: from the beginning.
     pub(super) fn restore(&mut self, key: Option<Key>) {
-        if key.is_none() && self.superstep > 0 {
+        if key.is_none() && self.superstep > 0 && self.view.is_first() {
             self.effects.push(Effect::Lost(self.superstep));
         }
         self.superstep = key.map_or(0, |key| key.superstep);
