@@ -4,6 +4,8 @@
 #[cfg(feature = "all")]
 pub mod cholesky;
 #[cfg(feature = "all")]
+pub mod conjugate_gradient;
+#[cfg(feature = "all")]
 pub mod fibonacci;
 #[cfg(feature = "all")]
 pub mod karatsuba;

@@ -36,6 +36,7 @@ pub(crate) const DIVISIONS: [&str; 5] = [
 pub(crate) struct Program(pub(crate) &'static str);
 
 pub(crate) const CHOLESKY: Program = Program(env!("CARGO_BIN_EXE_cholesky"));
+pub(crate) const CONJUGATE_GRADIENT: Program = Program(env!("CARGO_BIN_EXE_conjugate_gradient"));
 pub(crate) const FIBONACCI: Program = Program(env!("CARGO_BIN_EXE_fibonacci"));
 pub(crate) const KARATSUBA: Program = Program(env!("CARGO_BIN_EXE_karatsuba"));
 pub(crate) const KNAPSACK: Program = Program(env!("CARGO_BIN_EXE_knapsack"));

@@ -6,6 +6,7 @@
 
 mod cholesky;
 mod common;
+mod conjugate_gradient;
 mod faults;
 mod fibonacci;
 mod flags;

@@ -2,7 +2,7 @@
 //! with or without a launcher, and its root prints one line of JSON.
 
 use crate::{
-    bulk, cancel, detection, divide, gather, idle, mail, memory, noop, pagerank, reaction,
+    bsp, bulk, cancel, detection, divide, gather, idle, mail, memory, noop, pagerank, reaction,
     recovery, spawn, startup, steal, succession, supervision, trips,
 };
 use clap::Subcommand;
@@ -44,6 +44,7 @@ macro_rules! scenarios {
 scenarios! {
     Noop => noop::job,
     Placed => noop::placed_job,
+    Bsp => bsp::job,
     Bulk => bulk::job,
     Gather => gather::job,
     Mail => mail::job,

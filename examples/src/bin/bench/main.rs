@@ -4,6 +4,7 @@
 //! The program launches other programs and copies of itself (`bench child …`), because it measures
 //! whole jobs under a launcher.
 
+mod bsp;
 mod bulk;
 mod cancel;
 mod child;
@@ -76,7 +77,7 @@ enum Mode {
 type Benchmark = (&'static str, &'static str, fn(&Bench, &mut Report) -> Result<()>);
 
 #[rustfmt::skip]
-const BENCHMARKS: [Benchmark; 26] = [
+const BENCHMARKS: [Benchmark; 27] = [
     ("sum-euler", "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
         sum_euler::measure),
     ("skeletons", "two computations by the map skeletons, on ever more PEs", skeletons::measure),
@@ -97,6 +98,7 @@ const BENCHMARKS: [Benchmark; 26] = [
     ("noop", "empty tasks per second from one PE to two, against mpi4py.futures", noop::measure),
     ("steal", "from a thief's FISH to the stolen task, beside MPI's own round trip",
         steal::measure),
+    ("bsp", "supersteps, checkpoints and conjugate gradients, against MPI", bsp::measure),
     ("bulk", "large arguments and results, over each lane, against MPI and mpi4py", bulk::measure),
     ("mail", "arrays from task to task, within other values or not, against MPI", mail::measure),
     ("gather", "8 MB from each of four PEs to a fifth, against MPI", gather::measure),

@@ -1,0 +1,5 @@
+//! The program of [`ultramarine_examples::programs::conjugate_gradient`].
+
+fn main() -> ultramarine::Result<()> {
+    ultramarine_examples::programs::conjugate_gradient::main()
+}
