@@ -41,9 +41,11 @@ fn main() -> Result<()> {
     };
     // Multiplies with a vector, of which others send what this rank needs.
     let multiply = |vector: &mut [f64], product: &mut [f64]| {
-        let sent: Vec<Vec<f64>> = rows.neighbours.iter().map(|(.., places)| {
-            places.iter().map(|place| vector[*place as usize]).collect()
-        }).collect();
+        let sent: Vec<Vec<f64>> = rows
+            .neighbours
+            .iter()
+            .map(|(.., places)| places.iter().map(|place| vector[*place as usize]).collect())
+            .collect();
         let (_, mut others) = vector.split_at_mut(own);
         scope(|scope| {
             let mut guards = Vec::new();

@@ -10,7 +10,8 @@ const GRID: &str = "--laplacian 20";
 
 #[test]
 fn the_result_is_the_same_bits_on_any_number_of_pes() {
-    let report = |flags: &str| run(&mut CONJUGATE_GRADIENT.command(&format!("{flags} --json"))).report();
+    let report =
+        |flags: &str| run(&mut CONJUGATE_GRADIENT.command(&format!("{flags} --json"))).report();
     for ranks in [1, 5, 8] {
         let flags = |rest: &str| format!("{GRID} --ranks {ranks} --threads 1 {rest}");
         let first = report(&flags("--pes 1"));
@@ -35,7 +36,8 @@ fn matrices_of_files_are_solved_if_they_are_symmetric() {
         CONJUGATE_GRADIENT.command(&flags)
     };
     let head = "%%MatrixMarket matrix coordinate real";
-    let symmetric = format!("{head} symmetric\n% a comment\n3 3 5\n1 1 4\n2 1 1\n2 2 3\n3 2 1\n3 3 2\n");
+    let symmetric =
+        format!("{head} symmetric\n% a comment\n3 3 5\n1 1 4\n2 1 1\n2 2 3\n3 2 1\n3 3 2\n");
     let report = run(&mut solve("s.mtx", &symmetric, "--json --ranks 3")).report();
     assert!(report["iterations"].as_u64().unwrap() <= 4, "{report}");
     assert!(report["error"].as_f64().unwrap() < 1e-6, "{report}");
@@ -48,7 +50,8 @@ fn matrices_of_files_are_solved_if_they_are_symmetric() {
     }
     run(&mut CONJUGATE_GRADIENT.command("--matrix nowhere.mtx")).fails_with("nowhere.mtx");
     run(&mut CONJUGATE_GRADIENT.command("--tolerance 0")).fails_with("more than 0 is expected");
-    let refused = [("--laplacian 0", "0 is not in 1..=20000"), ("--checkpoint-every 0", "0 is not in")];
+    let refused =
+        [("--laplacian 0", "0 is not in 1..=20000"), ("--checkpoint-every 0", "0 is not in")];
     CONJUGATE_GRADIENT.refuses(&refused);
 }
 

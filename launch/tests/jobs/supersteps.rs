@@ -73,7 +73,8 @@ impl Program for Ring {
 
 /// What the ranks come to, found by one loop.
 fn outputs() -> Vec<(f64, Vec<f64>)> {
-    let mut ranks: Vec<_> = (0..RANKS).map(|n| (f64::from(n), vec![f64::from(n); LAST as usize + 1])).collect();
+    let mut ranks: Vec<_> =
+        (0..RANKS).map(|n| (f64::from(n), vec![f64::from(n); LAST as usize + 1])).collect();
     let constants = constants();
     for superstep in 0..=LAST as usize {
         if superstep > 0 {

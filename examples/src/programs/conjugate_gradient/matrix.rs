@@ -79,7 +79,7 @@ impl Matrix {
         match self {
             Matrix::Laplacian(side) => {
                 let side = *side as usize;
-                let [up, left] = [row >= side, row % side > 0];
+                let [up, left] = [row >= side, !row.is_multiple_of(side)];
                 let [right, down] = [row % side + 1 < side, row + side < side * side];
                 up.then(|| each(row - side, -1.0));
                 left.then(|| each(row - 1, -1.0));

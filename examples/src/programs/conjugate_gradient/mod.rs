@@ -231,7 +231,7 @@ pub fn main() -> Result<()> {
 
 async fn conjugate_gradient(job: Job, arguments: Arguments) -> Result<()> {
     let Arguments { source, tolerance, iterations, ranks, checkpoint_every, skeleton } = arguments;
-    if !(tolerance > 0.0) {
+    if tolerance.is_nan() || tolerance <= 0.0 {
         return Err(Error::other(format!("--tolerance {tolerance}: more than 0 is expected")));
     }
     let problem = Problem { matrix: source.read()?, tolerance, iterations };
