@@ -133,13 +133,8 @@ impl<P: Program> Hosted for RunPart<P> {
         // A step that is alone is taken here, in the time of the message that has led to it.
         let is_taken_here = todo.are_steps && todo.tasks > 0;
         let tasks = todo.tasks - usize::from(is_taken_here);
-        let is_sending = !todo.sends.is_empty();
         carry_out_but_tasks(cx, member, id, todo);
         spawn_some::<P>(cx, id.name, tasks);
-        if is_taken_here && is_sending {
-            // Others wait for it.
-            cx.send_now();
-        }
         if is_taken_here && let Some((id, next)) = take_task(cx, member) {
             let tasks = next.tasks;
             carry_out_but_tasks(cx, member, id, next);
@@ -163,7 +158,9 @@ fn carry_out_but_tasks<P: Program>(
     id: GroupId,
     todo: Box<Todo<P>>,
 ) {
-    let Todo { sends, failure, lost, wakers, waste, .. } = *todo;
+    let Todo { sends, tasks, failure, lost, wakers, waste, .. } = *todo;
+    // Others wait for what is sent, and must not wait for the tasks, too.
+    let is_urgent = tasks > 0 && !sends.is_empty();
     wakers.into_iter().for_each(Waker::wake);
     discard(waste);
     if let Some(superstep) = lost {
@@ -180,6 +177,9 @@ fn carry_out_but_tasks<P: Program>(
         }
         let more = member.with(|id, part| (id, part.next_to_send()));
         next = more.filter(|(_, sends)| !sends.is_empty());
+    }
+    if is_urgent {
+        cx.send_now();
     }
     if let Some(error) = error {
         let groups = Groups::<RunPart<P>>::on(cx);
