@@ -35,7 +35,7 @@ use ultramarine_topology::Pe;
 ///     sum: f64,
 /// }
 ///
-/// #[derive(Serialize, Deserialize, Default, Debug)]
+/// #[derive(Clone, Serialize, Deserialize, Default, Debug)]
 /// enum Stage {
 ///     #[default]
 ///     Add,
