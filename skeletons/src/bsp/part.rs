@@ -18,6 +18,9 @@ use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, caught, discard};
 use ultramarine_topology::{Distance, Pe};
 
+/// The most tags and stages that are said to have left messages.
+const UNREAD_MAX: usize = 16;
+
 /// Something that user code does.
 enum Task<P: Program> {
     Step(Work, JobOf<Run<P>>),
@@ -292,7 +295,12 @@ fn take_step<P: Program>(
     };
     if let Some(tag) = comm.left() {
         let left = (tag, label());
-        member.with(|_, part| part.unread.insert(left));
+        member.with(|_, part| {
+            // A stage may be another in each superstep.
+            if part.unread.len() < UNREAD_MAX {
+                part.unread.insert(left);
+            }
+        });
     }
     let next = match next {
         Next::Stage(stage) => MachineNext::Awake(Box::new((program, stage))),

@@ -85,6 +85,4 @@ pub enum Saving {
     Never,
     /// Every so many supersteps, if the last one is whole by then.
     Every(u64),
-    /// When the host says so.
-    Told,
 }

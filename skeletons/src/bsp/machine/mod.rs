@@ -100,8 +100,6 @@ pub struct Machine<K: Kind> {
     early_copies: Vec<(Key, CopiesOf<K>)>,
     /// Whether all slept in the last superstep, and none sent anything.
     is_quiet: bool,
-    /// Whether a checkpoint is to be taken, as far as the host is concerned.
-    is_save_due: bool,
     checkpoints: Checkpoints<K::Saved, K::Output>,
     /// The checkpoint that was begun last, and the number of own ranks that it lacks.
     saving_now: Option<(Key, usize)>,
@@ -142,7 +140,6 @@ impl<K: Kind> Machine<K> {
             early_offers: Early::new(),
             early_copies: Vec::new(),
             is_quiet: false,
-            is_save_due: false,
             checkpoints: Checkpoints::default(),
             saving_now: None,
             safe: None,
@@ -176,11 +173,6 @@ impl<K: Kind> Machine<K> {
         } else {
             self.agree();
         }
-    }
-
-    /// A checkpoint is due, says the first PE's host.
-    pub fn save_soon(&mut self) {
-        self.is_save_due = true;
     }
 
     /// The program waits on another PE.

@@ -56,7 +56,6 @@ impl<K: Kind> Machine<K> {
                 let last = begun.map_or(0, |key| key.superstep);
                 self.superstep + 1 - last.min(self.superstep + 1) >= every
             }
-            Saving::Told => self.is_save_due,
         };
         is_due && begun == self.whole
     }
@@ -118,11 +117,7 @@ impl<K: Kind> Machine<K> {
             return self.fail(Trouble::Stalled { superstep: self.superstep - 1 });
         }
         // What is restored is not known to be quiet.
-        let is_saved = facts.is_save_due && !is_quiet;
-        if is_saved {
-            self.is_save_due = false;
-        }
-        self.compute(is_saved);
+        self.compute(facts.is_save_due && !is_quiet);
     }
 }
 
