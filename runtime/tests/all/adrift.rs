@@ -30,6 +30,8 @@ struct Sea {
     is_stormy: Arc<AtomicBool>,
     /// Whether calls of the root's workers hang.
     are_workers_caught: Arc<AtomicBool>,
+    /// Whether the root's next call after a turn in which results may have come hangs.
+    is_sender_caught: Arc<AtomicBool>,
     /// Whether frames sent from now on are lost.
     is_swallowing: Arc<AtomicBool>,
     /// The number of frames lost.
@@ -94,9 +96,13 @@ impl Pump for Library {
     fn pump(&mut self) -> bool {
         let thread = thread::current();
         let is_worker = thread.name().is_some_and(|name| name.starts_with("pe0-worker"));
+        let is_root = thread.name().is_some_and(|name| name.starts_with("pe0-"));
         let sea = &self.sea;
         while sea.is_stormy.load(Ordering::SeqCst)
             || is_worker && sea.are_workers_caught.load(Ordering::SeqCst)
+            || is_root
+                && !self.outgoing.lock().unwrap().is_empty()
+                && sea.is_sender_caught.load(Ordering::SeqCst)
         {
             self.sea.stuck.fetch_add(1, Ordering::SeqCst);
             thread::sleep(Duration::MAX);
@@ -206,6 +212,20 @@ fn a_job_goes_on_when_calls_hang_after_a_death() {
         assert_eq!(result.expect("the job is well"), 399 * 400 / 2);
         assert_eq!((root, other), (Leave::AfterFailures, Leave::AfterFailures));
         assert_eq!(sea.stuck.load(Ordering::SeqCst), 2, "no thread calls the library any more");
+    }
+}
+
+/// The results that a turn brings are not lost with the thread that sends what the turn has made.
+#[test]
+fn a_thread_that_hangs_keeps_no_results() {
+    for _ in 0..5 {
+        let sea = Sea::default();
+        let (result, ..) = sum(&sea, 1, false, |sea| {
+            sea.is_sender_caught.store(true, Ordering::SeqCst);
+            eventually("a thread is stuck", || sea.stuck.load(Ordering::SeqCst) >= 1);
+            sea.say(&FailureEvent::Dead(vec![Pe::new(2)]));
+        });
+        assert_eq!(result.expect("the job is well"), 399 * 400 / 2);
     }
 }
 

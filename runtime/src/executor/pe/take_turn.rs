@@ -135,10 +135,15 @@ impl Processor {
             self.fail(error);
             Turn::default()
         });
-        let results = engine.take_results(settle::spare_list());
+        let mut results = engine.take_results(settle::spare_list());
         let discarded = engine.take_discarded();
         drop(guard);
         if turn.frames_sent > 0 {
+            // Of a call into MPI that does not return nothing is heard again: what this thread has
+            // in its hands is left where the next one finds it.
+            if !results.is_empty() {
+                self.turns.add_unsettled(&mut results);
+            }
             self.pump();
         }
         (turn, results, discarded)
