@@ -57,6 +57,7 @@
 //! | `positions` | which items are done? |
 //! | `builds` | which build of the program has done them? |
 //! | `process` | what if a signal ends the process? |
+//! | `whole` | what if a file is to have all of its records, or not to be there? |
 //! | `error` | what does the user read? |
 //!
 //! # The file
@@ -138,6 +139,7 @@ mod queue;
 mod read;
 mod record;
 mod report;
+mod whole;
 mod window;
 
 pub use builds::{BuildResults, Builds, OtherBuilds};
@@ -149,3 +151,4 @@ pub use positions::Positions;
 pub use process::{close_all, when_opened};
 pub use queue::{Figures, OnFailure};
 pub use report::{DAMAGE_LISTED_MAX, Damage, DamageKind, Report};
+pub use whole::{read_whole, write_whole};

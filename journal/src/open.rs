@@ -35,7 +35,15 @@ pub struct Inspection {
 /// # Errors
 /// If the file cannot be read, or is no journal.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Inspection, OpenError> {
-    let path = path.as_ref();
+    inspect_with(path.as_ref(), None, |_, _| Ok(()))
+}
+
+/// Reads a journal, which may have to be of this identity, and hands its records to `visit`.
+pub(crate) fn inspect_with(
+    path: &Path,
+    expected: Option<&Identity>,
+    visit: impl FnMut(Range<u64>, Option<&[u8]>) -> Result<(), Refusal>,
+) -> Result<Inspection, OpenError> {
     let failed = |source| io_error(path, "opened", source);
     // Before it is opened, since opening a FIFO waits for its writer.
     refuse_other_kinds(path, &path.metadata().map_err(failed)?)?;
@@ -43,7 +51,10 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<Inspection, OpenError> {
     let metadata = file.metadata().map_err(failed)?;
     refuse_other_kinds(path, &metadata)?;
     let header = read_header(path, &mut file)?.ok_or_else(|| OpenError::Unbegun(path.into()))?;
-    let report = read_records(path, &mut file, &header, metadata.len(), |_, _| Ok(()))?;
+    if let Some(differences) = expected.and_then(|other| header.identity.differences(other)) {
+        return Err(OpenError::Differs { path: path.into(), differences });
+    }
+    let report = read_records(path, &mut file, &header, metadata.len(), visit)?;
     let last_written = metadata.modified().map_err(failed)?;
     let Header { identity, mark, begun_unix_s, .. } = header;
     Ok(Inspection { identity, mark, begun_unix_s, last_written, report })

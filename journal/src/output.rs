@@ -109,6 +109,18 @@ impl Output {
         result.and_then(|()| if fits < records.len() { Err(self.limit_error()) } else { Ok(()) })
     }
 
+    /// Writes one record.
+    pub(crate) fn write_record(&mut self, head: &[u8], result: &[u8]) -> Result<(), WriteError> {
+        let end = self.end + (head.len() + result.len()) as u64;
+        if end > self.bytes_max {
+            return Err(self.limit_error());
+        }
+        self.write_bytes(head).1?;
+        self.write_bytes(result).1?;
+        self.end = end;
+        Ok(())
+    }
+
     /// Writes all, and says how much of it is written in any case.
     fn write_bytes(&mut self, bytes: &[u8]) -> (usize, Result<(), WriteError>) {
         let mut written = 0;

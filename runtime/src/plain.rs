@@ -41,7 +41,8 @@ use std::marker::PhantomData;
 pub fn serialize<T: Pod, S: Serializer>(elements: &Vec<T>, to: S) -> Result<S::Ok, S::Error> {
     let holder = Some(Root::of(elements));
     let (bytes, alignment) = (bytemuck::cast_slice(elements), align_of::<T>());
-    to.serialize_newtype_struct(PLAIN_NAME, &PlainElements { bytes, alignment, holder })
+    let elements = PlainElements { bytes, alignment, holder, shared: None };
+    to.serialize_newtype_struct(PLAIN_NAME, &elements)
 }
 
 /// Deserializes the elements from one block of bytes. Serde calls it.

@@ -11,12 +11,14 @@
 //! The type of a value decides whether it is such an array. All other values are encoded by
 //! [`wire`](crate::wire).
 
+mod encoded;
 pub(crate) mod held;
 mod incoming;
 #[cfg(test)]
 mod tests;
 pub(crate) mod within;
 
+pub use encoded::Encoded;
 pub use incoming::IncomingArray;
 pub(crate) use incoming::{BlockShape, IncomingBlocks, shapes_bytes};
 

@@ -18,7 +18,7 @@ use value::{SettingProblem, SettingValue, variable_of};
 ///
 /// Each field can be set in the program, or by an environment variable: `ULTRAMARINE_` and the
 /// field's name in capitals, such as `ULTRAMARINE_MAX_HOPS=3` or `ULTRAMARINE_SPIN=100us`.
-/// Durations take a unit (`ns`, `us`, `ms`, `s`) and are at most a day. Sizes are in bytes.
+/// Durations take a unit (`ns`, `us`, `ms`, `s`) and are at most a day, but for `host_mtbf`. Sizes are in bytes.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The number of worker threads, from 1 to 1024. Default: the cores that the PE may use.
@@ -57,6 +57,9 @@ pub struct Settings {
     /// How long a process waits for the other processes of its job to start, before it reports
     /// that and ends. More than zero; default 60 s.
     pub start_deadline: Duration,
+    /// The mean time between failures of one host, from which the best interval between checkpoints
+    /// follows. More than zero, and at most 100 years; default a year, `1year`.
+    pub host_mtbf: Duration,
     /// The seed of this PE's random choices. `None` (the default): a different one each time.
     pub seed: Option<u64>,
 }
@@ -108,6 +111,7 @@ settings! {
     "blocked_after" => blocked_after,
     "shutdown_grace" => shutdown_grace,
     "start_deadline" => start_deadline,
+    "host_mtbf" => host_mtbf,
     "seed" => seed,
 }
 
@@ -116,6 +120,9 @@ pub const THREADS_MAX: usize = 1024;
 
 /// The longest duration of any setting: a day.
 pub const DURATION_MAX: Duration = Duration::from_hours(24);
+
+/// The longest mean time between failures.
+pub const HOST_MTBF_MAX: Duration = Duration::from_hours(24 * 365 * 100);
 
 /// How long the end of a job waits at most for tasks that still run.
 pub const STRAGGLERS_MAX: Duration = Duration::from_secs(2);
@@ -149,6 +156,7 @@ impl Settings {
             blocked_after: Duration::from_secs(10),
             shutdown_grace: Duration::from_mins(1),
             start_deadline: Duration::from_mins(1),
+            host_mtbf: Duration::from_hours(24 * 365),
             seed: None,
         }
     }
@@ -232,6 +240,9 @@ impl Settings {
         let count = |name, value: usize, range: RangeInclusive<usize>, reason| {
             demand(range.contains(&value), name, value.to_string(), reason)
         };
+        let is_some_time = !self.host_mtbf.is_zero() && self.host_mtbf <= HOST_MTBF_MAX;
+        let shown = format!("{:?}", self.host_mtbf);
+        demand(is_some_time, "host_mtbf", shown, "it must be more than zero, and at most 100 years")?;
         count("threads", *threads, 1..=usize::MAX, "a PE needs at least one worker thread")?;
         let reason = format!("a PE has at most {THREADS_MAX} worker threads");
         count("threads", *threads, 0..=THREADS_MAX, &reason)?;

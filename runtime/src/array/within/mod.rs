@@ -53,6 +53,8 @@ pub(crate) struct PlainElements<'a> {
     pub(crate) alignment: usize,
     /// Where the `Vec` of the elements lies, if they are in one.
     pub(crate) holder: Option<Root>,
+    /// The array whose bytes they are, if it may be shared.
+    pub(crate) shared: Option<&'a Array>,
 }
 
 impl Serialize for PlainElements<'_> {
@@ -74,10 +76,14 @@ fn hand_over<R>(array: Array, visit: impl FnOnce() -> R) -> R {
     visited
 }
 
-/// The elements of the array that has been handed to the visitor that calls this, if any has.
-/// `Err`: they are not a whole number; the length in bytes.
+/// The array that has been handed to the visitor that calls this, if any has.
+pub(crate) fn take_handed_over_array() -> Option<Array> {
+    HANDED_OVER.take()
+}
+
+/// Its elements. `Err`: they are not a whole number; the length in bytes.
 pub(crate) fn take_handed_over<N: Pod>() -> Option<Result<Vec<N>, usize>> {
-    let array = HANDED_OVER.take()?;
+    let array = take_handed_over_array()?;
     let bytes = array.bytes().len();
     Some(array.into_received_vec().ok_or(bytes))
 }

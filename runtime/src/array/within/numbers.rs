@@ -41,17 +41,19 @@ pub(super) struct Found<'a> {
     alignment: usize,
     /// Where the `Vec` or `String` lies, if it is one.
     holder: Option<Root>,
+    /// The array that has the bytes, if there is one.
+    shared: Option<&'a Array>,
 }
 
 impl<'a> Found<'a> {
     fn of<N: Pod>(kind: u8, elements: &'a [N], holder: Option<Root>) -> Self {
         let (length, bytes) = (elements.len(), bytemuck::cast_slice(elements));
-        Found { kind: Kind(kind), length, bytes, alignment: align_of::<N>(), holder }
+        Found { kind: Kind(kind), length, bytes, alignment: align_of::<N>(), holder, shared: None }
     }
 
     /// Bytes of any kind.
     pub(super) fn bytes(bytes: &'a [u8]) -> Self {
-        Found { kind: PLAIN, length: bytes.len(), bytes, alignment: 1, holder: None }
+        Found { kind: PLAIN, length: bytes.len(), bytes, alignment: 1, holder: None, shared: None }
     }
 
     /// Adds the array to those of its value, if it may stay there. Returns whether it may.
@@ -76,8 +78,11 @@ impl<'a> Found<'a> {
         cfg!(target_endian = "little") && with_each_number!(compare)
     }
 
-    /// A copy, in memory that is aligned for the elements.
+    /// A copy, in memory that is aligned for the elements; or the array itself.
     pub(super) fn to_array(&self) -> Array {
+        if let Some(shared) = self.shared {
+            return shared.clone();
+        }
         let array = IncomingArray::new(self.bytes.len(), self.alignment).and_then(|mut array| {
             array.take(self.bytes);
             array.into_array()
@@ -120,11 +125,11 @@ pub(super) fn find_plain<T: ?Sized>(value: &T) -> Option<Found<'_>> {
     // SAFETY: It is of this type but for the lifetime of its bytes, which is longer than that of
     // `value`.
     let elements = unsafe { &*std::ptr::from_ref(value).cast::<PlainElements<'_>>() };
-    let PlainElements { bytes, alignment, holder } = elements;
+    let PlainElements { bytes, alignment, holder, shared } = elements;
     // Of those that are aligned to more, only the bytes are sent.
     let alignment = *alignment.min(&ALIGNMENT_MAX);
-    let holder = holder.clone();
-    Some(Found { kind: PLAIN, length: bytes.len(), bytes, alignment, holder })
+    let (holder, shared) = (holder.clone(), *shared);
+    Some(Found { kind: PLAIN, length: bytes.len(), bytes, alignment, holder, shared })
 }
 
 /// Whether this is a type of numbers.

@@ -7,6 +7,7 @@ use crate::executor::task::origin::Origin;
 use crate::executor::task::site::Site;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 use ultramarine_topology::{Distance, Pe, Topology};
 
 /// What a long task should know of its PE; see [`Context::poll_runtime`].
@@ -236,6 +237,11 @@ impl Context {
     /// The number of worker threads of this PE.
     pub fn threads(&self) -> usize {
         self.pe.settings.threads
+    }
+
+    /// The mean time between failures of a host, a setting.
+    pub fn host_mtbf(&self) -> Duration {
+        self.pe.settings.host_mtbf
     }
 
     /// The hierarchy of the machine, as far as the job occupies it.

@@ -277,7 +277,8 @@ fn elements_that_are_aligned_to_more_are_only_bytes() {
     struct Lines([u8; 6400]);
     impl Serialize for Lines {
         fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-            let elements = PlainElements { bytes: &self.0, alignment: 64, holder: None };
+            let (holder, shared) = (None, None);
+            let elements = PlainElements { bytes: &self.0, alignment: 64, holder, shared };
             to.serialize_newtype_struct(PLAIN_NAME, &elements)
         }
     }
