@@ -63,9 +63,8 @@ pub fn read_whole(
     identity: &Identity,
     mut visit: impl FnMut(Range<u64>, &[u8]) -> Result<(), Refusal>,
 ) -> Result<Inspection, OpenError> {
-    let visit = |positions, result: Option<&[u8]>| {
-        result.map_or(Ok(()), |result| visit(positions, result))
-    };
+    let visit =
+        |positions, result: Option<&[u8]>| result.map_or(Ok(()), |result| visit(positions, result));
     open::inspect_with(path.as_ref(), Some(identity), visit)
 }
 

@@ -81,6 +81,7 @@ pub mod dag;
 pub mod divide;
 pub mod journal;
 pub mod map;
+mod own_thread;
 mod parts;
 mod reduce;
 mod result_future;

@@ -242,7 +242,12 @@ impl Settings {
         };
         let is_some_time = !self.host_mtbf.is_zero() && self.host_mtbf <= HOST_MTBF_MAX;
         let shown = format!("{:?}", self.host_mtbf);
-        demand(is_some_time, "host_mtbf", shown, "it must be more than zero, and at most 100 years")?;
+        demand(
+            is_some_time,
+            "host_mtbf",
+            shown,
+            "it must be more than zero, and at most 100 years",
+        )?;
         count("threads", *threads, 1..=usize::MAX, "a PE needs at least one worker thread")?;
         let reason = format!("a PE has at most {THREADS_MAX} worker threads");
         count("threads", *threads, 0..=THREADS_MAX, &reason)?;

@@ -29,6 +29,12 @@ pub enum BspError {
         /// Why not.
         message: String,
     },
+    /// The directory for checkpoints cannot be used.
+    #[error("{message}")]
+    Directory {
+        /// Why not.
+        message: String,
+    },
     /// The program does what no program may: it sends something to a rank that has ended, ranks
     /// take part in different collective operations at once, or all sleep for ever.
     #[error("{message}")]

@@ -7,7 +7,7 @@ use super::program::Program;
 use serde::{Deserialize, Serialize};
 use std::any::type_name;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use ultramarine_runtime::array::Encoded;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::executor::{Portable, caught};
 use ultramarine_runtime::wire::{decode, encode};
@@ -22,8 +22,8 @@ impl<P: Program> Kind for Run<P> {
     /// In a box, since it is handed on several times in each superstep.
     type State = Box<(P, P::Stage)>;
     type Content = Tagged<P::Message>;
-    type Saved = Bytes;
-    type Output = Bytes;
+    type Saved = Encoded;
+    type Output = Encoded;
     type Value = Value;
     type Operation = Operation;
     type Error = BspError;
@@ -40,32 +40,6 @@ impl<P: Program> Kind for Run<P> {
 impl From<machine::Trouble> for BspError {
     fn from(trouble: machine::Trouble) -> Self {
         BspError::Program { message: trouble.to_string() }
-    }
-}
-
-/// The encoding of something.
-#[derive(Clone)]
-pub(super) struct Bytes(Arc<Vec<u8>>);
-
-impl Bytes {
-    pub(super) fn of(value: &impl Serialize) -> Result<Self, String> {
-        encode(value).map(|bytes| Bytes(Arc::new(bytes))).map_err(|error| error.to_string())
-    }
-
-    pub(super) fn get<T: Portable>(&self) -> Result<T, String> {
-        decode(&self.0).map_err(|error| error.to_string())
-    }
-}
-
-impl Serialize for Bytes {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Bytes(Arc::new(Vec::deserialize(deserializer)?)))
     }
 }
 

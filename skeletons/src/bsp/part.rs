@@ -1,38 +1,46 @@
 //! One PE's part of a run: its machine, the work that is to be done, and the program that waits.
 
-use super::comm::Comm;
+use super::disk::{Errand, do_errands};
 use super::error::BspError;
-use super::kind::{Bytes, Run, Tagged};
-use super::machine::{
-    Effect, JobOf, Letter, Machine, Next as MachineNext, Step, Told, Waste, Work,
-};
-use super::program::{Next, Program, Start};
+use super::folder::{Folder, Lock};
+use super::kind::Run;
+use super::machine::{Effect, JobOf, Machine, Told, Waste, Work};
+use super::pace::Pace;
+use super::program::Program;
 use super::run::RunInvitation;
-use std::any::type_name;
+use super::work::{spawn_some, take_task};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::future::Future;
 use std::sync::Arc;
 use std::task::Waker;
-use ultramarine_group::{GroupId, Groups, Hosted, Member, Name, Opening, Part, Site};
+use ultramarine_group::{GroupId, Groups, Hosted, Member, Opening, Part, Site};
+use ultramarine_runtime::array::Encoded;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, caught, discard};
+use ultramarine_runtime::executor::{Context, discard};
 use ultramarine_topology::{Distance, Pe};
 
 /// The most tags and stages that are said to have left messages.
 const UNREAD_MAX: usize = 16;
 
 /// Something that user code does.
-enum Task<P: Program> {
+pub(super) enum Task<P: Program> {
     Step(Work, JobOf<Run<P>>),
-    Restore(Work, u32, Option<Bytes>),
+    Restore(Work, u32, Option<Encoded>),
 }
 
 /// See the [module](self).
 pub(super) struct RunPart<P: Program> {
-    machine: Machine<Run<P>>,
-    argument: Arc<P::Argument>,
-    ranks: u32,
-    tasks: VecDeque<Task<P>>,
+    pub(super) machine: Machine<Run<P>>,
+    pub(super) argument: Arc<P::Argument>,
+    pub(super) ranks: u32,
+    pub(super) pace: Pace,
+    pub(super) tasks: VecDeque<Task<P>>,
+    /// The directory for checkpoints, and what is to be done there.
+    pub(super) folder: Option<Folder>,
+    pub(super) errands: VecDeque<Errand>,
+    /// Whether a task does that already: one thing at a time.
+    pub(super) is_on_errand: bool,
+    /// The directory is locked by this PE.
+    pub(super) lock: Option<Lock>,
     /// What is to be sent, in this order.
     sends: Vec<(Pe, Told<Run<P>>)>,
     /// Whether a thread is sending what the machine said before: one at a time, or messages could
@@ -41,7 +49,7 @@ pub(super) struct RunPart<P: Program> {
     /// What was sent and not taken: tags, and the stages that have left them.
     unread: BTreeSet<(u32, String)>,
     /// The outputs, once all ranks have ended.
-    pub(super) ended: Option<BTreeMap<u32, Bytes>>,
+    pub(super) ended: Option<BTreeMap<u32, Encoded>>,
     pub(super) waiting: Vec<Waker>,
 }
 
@@ -49,9 +57,11 @@ pub(super) struct RunPart<P: Program> {
 pub(super) struct Todo<P: Program> {
     sends: Vec<(Pe, Told<Run<P>>)>,
     /// The number of tasks that have come.
-    tasks: usize,
+    pub(super) tasks: usize,
     /// Whether these are only steps, and not ranks to be restored.
     are_steps: bool,
+    /// Whether there is something to be done in the directory, and no task does it.
+    is_errand: bool,
     failure: Option<BspError>,
     lost: Option<u64>,
     wakers: Vec<Waker>,
@@ -59,18 +69,35 @@ pub(super) struct Todo<P: Program> {
 }
 
 impl<P: Program> RunPart<P> {
-    pub(super) fn new(machine: Machine<Run<P>>, ranks: u32, argument: Arc<P::Argument>) -> Self {
-        let (tasks, sends) = (VecDeque::new(), Vec::new());
+    pub(super) fn new(
+        machine: Machine<Run<P>>,
+        (ranks, argument): (u32, Arc<P::Argument>),
+        pace: Pace,
+        folder: Option<Folder>,
+    ) -> Self {
         RunPart {
             machine,
             argument,
             ranks,
-            tasks,
-            sends,
+            pace,
+            tasks: VecDeque::new(),
+            folder,
+            errands: VecDeque::new(),
+            is_on_errand: false,
+            lock: None,
+            sends: Vec::new(),
             is_sending: false,
             unread: BTreeSet::new(),
             ended: None,
             waiting: Vec::new(),
+        }
+    }
+
+    /// Notes what was sent and not taken.
+    pub(super) fn note_unread(&mut self, tag: u32, stage: String) {
+        // A stage may be another in each superstep.
+        if self.unread.len() < UNREAD_MAX {
+            self.unread.insert((tag, stage));
         }
     }
 
@@ -110,6 +137,9 @@ impl<P: Program> Part for RunPart<P> {
             match effect {
                 Effect::Send(to, told) => self.sends.push((to, told)),
                 Effect::Run(work, jobs) => {
+                    if work.is_saved {
+                        self.pace.begin();
+                    }
                     self.tasks.extend(jobs.into_iter().map(|job| Task::Step(work, job)));
                 }
                 Effect::Restore(work, ranks) => {
@@ -117,6 +147,12 @@ impl<P: Program> Part for RunPart<P> {
                     let task = |(rank, saved)| Task::Restore(work, rank, saved);
                     self.tasks.extend(ranks.into_iter().map(task));
                 }
+                Effect::Look(work, ranks) => self.errands.push_back(Errand::Look(work, ranks)),
+                Effect::Load(work, key, ranks) => {
+                    self.errands.push_back(Errand::Load(work, key, ranks));
+                }
+                Effect::Store(key, copies) => self.errands.push_back(Errand::Store(key, copies)),
+                Effect::Prune(key) => self.errands.push_back(Errand::Prune(key)),
                 Effect::Fail(error) => failure = Some(error),
                 Effect::Lost(superstep) => lost = Some(superstep),
                 Effect::End(outputs) => {
@@ -127,7 +163,9 @@ impl<P: Program> Part for RunPart<P> {
         }
         let sends = if self.is_sending { Vec::new() } else { self.next_to_send() };
         let (tasks, waste) = (self.tasks.len() - before, self.machine.take_waste());
-        Box::new(Todo { sends, tasks, are_steps, failure, lost, wakers, waste })
+        let is_errand = !self.errands.is_empty() && !self.is_on_errand;
+        self.is_on_errand |= is_errand;
+        Box::new(Todo { sends, tasks, are_steps, is_errand, failure, lost, wakers, waste })
     }
 }
 
@@ -150,22 +188,25 @@ impl<P: Program> Hosted for RunPart<P> {
         for (tag, stage) in self.unread {
             tracing::warn!("messages with tag {tag} were not taken in stage {stage}, and dropped");
         }
-        discard((self.machine, self.tasks, self.sends));
+        discard((self.machine, self.tasks, self.errands, self.sends));
     }
 }
 
 /// Sends what is to be sent, and all else, but for what user code does.
-fn carry_out_but_tasks<P: Program>(
+pub(super) fn carry_out_but_tasks<P: Program>(
     cx: &Context,
     member: &Member<RunPart<P>>,
     id: GroupId,
     todo: Box<Todo<P>>,
 ) {
-    let Todo { sends, tasks, failure, lost, wakers, waste, .. } = *todo;
+    let Todo { sends, tasks, is_errand, failure, lost, wakers, waste, .. } = *todo;
     // Others wait for what is sent, and must not wait for the tasks, too.
     let is_urgent = tasks > 0 && !sends.is_empty();
     wakers.into_iter().for_each(Waker::wake);
     discard(waste);
+    if is_errand {
+        drop(cx.spawn(Distance::ZERO, do_errands::<P>, id.name));
+    }
     if let Some(superstep) = lost {
         tracing::warn!(
             "no checkpoint is whole: the results of {superstep} supersteps are computed again"
@@ -200,156 +241,4 @@ fn send<P: Program>(
         Groups::<RunPart<P>>::on(&cx).receive(id, from, [told]);
     };
     cx.tell(to, receive, (id, cx.pe(), told))
-}
-
-/// Makes tasks of this PE which do what user code is to do.
-fn spawn_some<P: Program>(cx: &Context, name: Name, tasks: usize) {
-    for _ in 0..tasks.min(cx.threads()) {
-        drop(cx.spawn(Distance::ZERO, take_tasks::<P>, name));
-    }
-}
-
-/// Does what user code is to do, for as long as there is anything.
-#[expect(
-    clippy::manual_async_fn,
-    reason = "it spawns itself, so its type must say that it is Send"
-)]
-fn take_tasks<P: Program>(cx: Context, name: Name) -> impl Future<Output = ()> + Send {
-    async move {
-        let Some(member) = Groups::<RunPart<P>>::on(&cx).get(name) else { return };
-        while let Some((id, todo)) = take_task(&cx, &member) {
-            let tasks = todo.tasks;
-            carry_out_but_tasks(&cx, &member, id, todo);
-            spawn_some::<P>(&cx, name, tasks.saturating_sub(1));
-            if cx.poll_runtime().is_some_and(|demand| demand.is_turn_wanted) {
-                cx.yield_now().await;
-            }
-        }
-    }
-}
-
-/// Does the first thing that user code is to do, if there is any.
-fn take_task<P: Program>(
-    cx: &Context,
-    member: &Member<RunPart<P>>,
-) -> Option<(GroupId, Box<Todo<P>>)> {
-    let take = |_, part: &mut RunPart<P>| {
-        Some((part.tasks.pop_front()?, part.ranks, part.argument.clone()))
-    };
-    let (task, ranks, argument) = member.with(take)??;
-    match task {
-        Task::Step(work, job) => take_step(cx, member, ranks, work, job),
-        Task::Restore(work, rank, saved) => {
-            restore(member, Start { rank, ranks }, &argument, work, saved)
-        }
-    }
-}
-
-/// What is saved of a rank.
-type SavedRank<P, S, M> = (P, S, Vec<Letter<Tagged<M>>>, Vec<Option<super::kind::Value>>);
-
-/// Saves a rank if need be, and has it take its step.
-fn take_step<P: Program>(
-    cx: &Context,
-    member: &Member<RunPart<P>>,
-    ranks: u32,
-    work: Work,
-    job: JobOf<Run<P>>,
-) -> Option<(GroupId, Box<Todo<P>>)> {
-    let JobOf::<Run<P>> { rank, state, letters, results, is_stepping } = job;
-    let Work { superstep, .. } = work;
-    let panicked = |stage: String, message| BspError::Panicked { rank, superstep, stage, message };
-    let mut saved = None;
-    if work.is_saved {
-        let (state, stage) = &*state;
-        let encode = || Bytes::of(&(state, stage, &letters, &results));
-        let encoded = match caught(type_name::<P>(), encode) {
-            Ok(encoded) => encoded.map_err(|message| BspError::Codec { rank, superstep, message }),
-            Err(message) => Err(panicked("while it was saved".into(), message)),
-        };
-        match encoded {
-            Ok(bytes) => saved = Some(bytes),
-            Err(error) => return member.act(|part| part.machine.fail(error)),
-        }
-    }
-    if !is_stepping {
-        let saved = saved?;
-        return member.act(|part| part.machine.saved(work, rank, saved, Some(state)));
-    }
-    if let Some(saved) = saved {
-        // It travels while the rank takes its step.
-        if let Some((id, todo)) = member.act(|part| part.machine.saved(work, rank, saved, None)) {
-            carry_out_but_tasks(cx, member, id, todo);
-        }
-    }
-    let (mut program, stage) = *state;
-    let mut comm = Comm::new(Start { rank, ranks }, (superstep, work.is_quiet), letters, results);
-    let label = || format!("{stage:?}");
-    let next = match caught(type_name::<P>(), || program.step(stage.clone(), &mut comm)) {
-        Ok(next) => next,
-        Err(message) => {
-            discard((program, comm));
-            let error = panicked(format!("stage {}", label()), message);
-            return member.act(|part| part.machine.fail(error));
-        }
-    };
-    if let Some(tag) = comm.left() {
-        let left = (tag, label());
-        member.with(|_, part| {
-            // A stage may be another in each superstep.
-            if part.unread.len() < UNREAD_MAX {
-                part.unread.insert(left);
-            }
-        });
-    }
-    let next = match next {
-        Next::Stage(stage) => MachineNext::Awake(Box::new((program, stage))),
-        Next::Sleep(stage) => MachineNext::Asleep(Box::new((program, stage))),
-        Next::End(output) => {
-            discard(program);
-            match caught(type_name::<P::Output>(), || Bytes::of(&output)) {
-                Ok(Ok(output)) => MachineNext::Ended(output),
-                Ok(Err(message)) | Err(message) => {
-                    let error = BspError::Codec { rank, superstep, message };
-                    return member.act(|part| part.machine.fail(error));
-                }
-            }
-        }
-    };
-    let (letters, offered) = (std::mem::take(&mut comm.sent), std::mem::take(&mut comm.offered));
-    discard(comm);
-    member.act(|part| part.machine.stepped(work, rank, Step { next, letters, offered }))
-}
-
-/// Makes a rank, or reads it from what was saved.
-fn restore<P: Program>(
-    member: &Member<RunPart<P>>,
-    start: Start,
-    argument: &P::Argument,
-    work: Work,
-    saved: Option<Bytes>,
-) -> Option<(GroupId, Box<Todo<P>>)> {
-    let (rank, superstep) = (start.rank, work.superstep);
-    let make = || match saved {
-        None => Ok((P::new(&start, argument), P::Stage::default(), Vec::new(), Vec::new())),
-        Some(saved) => {
-            let mut saved: SavedRank<P, P::Stage, P::Message> = saved.get()?;
-            saved.0.restored(&start, argument);
-            Ok(saved)
-        }
-    };
-    let made = match caught(type_name::<P>(), make) {
-        Ok(made) => made.map_err(|message| BspError::Codec { rank, superstep, message }),
-        Err(message) => {
-            let stage = "while it was made".into();
-            Err(BspError::Panicked { rank, superstep, stage, message })
-        }
-    };
-    match made {
-        Ok((state, stage, letters, results)) => {
-            let state = Box::new((state, stage));
-            member.act(|part| part.machine.restored(work, rank, state, letters, results))
-        }
-        Err(error) => member.act(|part| part.machine.fail(error)),
-    }
 }

@@ -1,20 +1,26 @@
 //! How a program is run, and awaited.
 
 use super::error::BspError;
+use super::folder::Folder;
 use super::kind::Run;
-use super::machine::{Machine, Saving};
+use super::machine::{Machine, Saving, When};
+use super::pace::{Interval, Pace};
 use super::part::RunPart;
 use super::program::Program;
+use crate::journal::program;
 use serde::{Deserialize, Serialize};
 use std::any::type_name;
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 use ultramarine_group::{GroupId, Groups, Invite, Opened, Site};
-use ultramarine_journal::Digest;
+use ultramarine_journal::{Digest, Identity};
+use ultramarine_runtime::array::Encoded;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::Context;
-use ultramarine_runtime::wire::encode;
+use ultramarine_runtime::wire::{WireError, encode};
 use ultramarine_topology::Pe;
 
 /// A bulk-synchronous run of a [`Program`]: its ranks compute, send each other messages, and meet;
@@ -71,7 +77,8 @@ use ultramarine_topology::Pe;
 /// }
 /// ```
 pub fn bsp<P: Program>(argument: P::Argument) -> Bsp<P> {
-    Bsp { argument, ranks: None, saving: Saving::Never }
+    let (interval, folder) = (Interval::Best, None);
+    Bsp { argument, ranks: None, interval, folder, in_memory: true }
 }
 
 /// A run that is yet to begin; see [`bsp`].
@@ -79,13 +86,16 @@ pub fn bsp<P: Program>(argument: P::Argument) -> Bsp<P> {
 pub struct Bsp<P: Program> {
     argument: P::Argument,
     ranks: Option<u32>,
-    saving: Saving,
+    interval: Interval,
+    folder: Option<PathBuf>,
+    in_memory: bool,
 }
 
 impl<P: Program> std::fmt::Debug for Bsp<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("Bsp");
-        shown.field("ranks", &self.ranks).field("saving", &self.saving).finish_non_exhaustive()
+        shown.field("ranks", &self.ranks).field("interval", &self.interval);
+        shown.field("folder", &self.folder).finish_non_exhaustive()
     }
 }
 
@@ -104,15 +114,53 @@ impl<P: Program> Bsp<P> {
     }
 
     /// A checkpoint is taken at the beginning of every so many supersteps, or as soon after that as
-    /// the one before is whole. Default: none.
+    /// the one before is whole.
     ///
     /// A checkpoint is the states of all ranks and what was sent to them, encoded. Each PE keeps
     /// its own, and a copy of another's, on another host if there is one. So it takes twice the
     /// memory of the states; and twice that while the next one is made. If a PE dies, all go back
     /// to the last checkpoint of which there is a copy of each rank, and the dead PE's ranks are
     /// those of PEs near it from then on. If there is none, they begin anew.
+    ///
+    /// Without this, the interval is that which costs least, by what a checkpoint costs and by the
+    /// setting `host_mtbf`, the mean time between failures of a host (Young 1974): √(2 · cost · time
+    /// between failures of the job). The first, by which the cost is measured, is taken after 10 s.
     pub fn checkpoint_every(mut self, supersteps: NonZeroU64) -> Self {
-        self.saving = Saving::Every(supersteps.get());
+        self.interval = Interval::Supersteps(supersteps.get());
+        self
+    }
+
+    /// The same, whenever so much time has passed since the last one.
+    pub fn checkpoint_interval(mut self, time: Duration) -> Self {
+        self.interval = Interval::Time(time);
+        self
+    }
+
+    /// No checkpoints are taken. After a death all begin anew.
+    pub fn without_checkpoints(mut self) -> Self {
+        self.interval = Interval::Never;
+        self
+    }
+
+    /// Checkpoints are also put into this directory, which all hosts must see, and which is made if
+    /// need be. A job that was killed whole, and is started again, also with other PEs, goes on
+    /// from the last one that is whole there. The last two are kept, also when the run has ended.
+    ///
+    /// They belong to this program with this argument and this number of ranks. The run fails, and
+    /// nothing is changed, if those of something else are there, or if another job is using the
+    /// directory. What is torn or damaged is not used. A checkpoint that cannot be written is told
+    /// of in a warning; the run goes on.
+    pub fn checkpoint_dir(mut self, path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        // The others may have been started elsewhere.
+        self.folder = Some(std::path::absolute(&path).unwrap_or(path));
+        self
+    }
+
+    /// Whether PEs keep checkpoints in memory. Default: yes. (Without that, a death costs reading
+    /// from the directory.)
+    pub fn checkpoints_in_memory(mut self, in_memory: bool) -> Self {
+        self.in_memory = in_memory;
         self
     }
 
@@ -121,19 +169,23 @@ impl<P: Program> Bsp<P> {
     /// # Errors
     ///
     /// A rank panicked, or cannot be saved or sent; the program does what no program may
-    /// ([`BspError::Program`]); or the job ends.
+    /// ([`BspError::Program`]); the directory cannot be used; or the job ends.
     pub async fn run(self, cx: &Context) -> Result<Vec<P::Output>, BspError> {
-        let Bsp { argument, ranks, saving } = self;
-        let head = Head { ranks: ranks.unwrap_or(cx.pes()), saving };
-        let digest = digest_of::<P>(&head, &argument)?;
+        let Bsp { argument, ranks, interval, folder, in_memory } = self;
+        let ranks = ranks.unwrap_or(cx.pes());
+        let identity = digest_of::<P>(ranks, &argument)?;
+        let head = Head { ranks, interval, folder, in_memory, identity };
+        let mut digest = Digest::default();
+        digest.add(&encode(&head).map_err(codec)?);
+        let digest = digest.finish();
         let run = Opened::<RunPart<P>>::new(cx, digest, cx.pe() != cx.root());
         let invitation = RunInvitation { head, argument: Ok(Arc::new(argument)) };
         let part = invitation.make(run.context(), run.id())?;
         run.start(invitation, part)?;
-        let outputs = std::future::poll_fn(|task| {
+        let (superstep, outputs) = std::future::poll_fn(|task| {
             let poll = |part: &mut RunPart<P>| {
                 if let Some(outputs) = &part.ended {
-                    return Poll::Ready(Ok(outputs.clone()));
+                    return Poll::Ready(Ok((part.machine.superstep(), outputs.clone())));
                 }
                 if !part.waiting.iter().any(|waker| waker.will_wake(task.waker())) {
                     part.waiting.push(task.waker().clone());
@@ -146,32 +198,60 @@ impl<P: Program> Bsp<P> {
                 .map_or_else(|error| Poll::Ready(Err(error)), |polled| polled.unwrap_or_else(over))
         })
         .await?;
-        let decode = |(rank, output): (u32, super::kind::Bytes)| {
-            let superstep = 0;
-            output.get().map_err(|message| BspError::Codec { rank, superstep, message })
+        let decode = |(rank, output): (u32, Encoded)| {
+            output.decode().map_err(|error| {
+                let message = format!("its output: {error}");
+                BspError::Codec { rank, superstep, message }
+            })
         };
         outputs.into_iter().map(decode).collect()
     }
 }
 
-/// What tells a run from others.
-fn digest_of<P: Program>(head: &Head, argument: &P::Argument) -> Result<u128, BspError> {
-    let codec = |error: ultramarine_runtime::wire::WireError| TaskError::Codec {
-        what: "argument".into(),
-        reason: error.to_string(),
-    };
+/// What tells a program with its argument from others.
+fn digest_of<P: Program>(ranks: u32, argument: &P::Argument) -> Result<u128, BspError> {
     let mut digest = Digest::default();
     digest.add(type_name::<P>().as_bytes());
-    digest.add(&encode(head).map_err(codec)?);
+    digest.add(&encode(&ranks).map_err(codec)?);
     digest.add(&encode(argument).map_err(codec)?);
     Ok(digest.finish())
 }
 
+fn codec(error: WireError) -> BspError {
+    TaskError::Codec { what: "argument".into(), reason: error.to_string() }.into()
+}
+
 /// What a PE must know of a run beside its argument.
-#[derive(Clone, Copy, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 struct Head {
     ranks: u32,
-    saving: Saving,
+    interval: Interval,
+    folder: Option<PathBuf>,
+    in_memory: bool,
+    /// Of the program and its argument.
+    identity: u128,
+}
+
+impl Head {
+    fn saving(&self) -> Saving {
+        let when = match self.interval {
+            Interval::Never => When::Never,
+            Interval::Supersteps(every) => When::Every(every),
+            Interval::Time(_) | Interval::Best => When::Told,
+        };
+        Saving { when, in_memory: self.in_memory, on_disk: self.folder.is_some() }
+    }
+
+    fn folder<P: Program>(&self) -> Option<Folder> {
+        let identity = Identity {
+            program: program(),
+            call: type_name::<P>().to_owned(),
+            result: "ranks of a bulk-synchronous program".to_owned(),
+            items: self.ranks.into(),
+            digest: self.identity,
+        };
+        self.folder.clone().map(|path| Folder { path, identity })
+    }
 }
 
 /// What makes a PE take part in a run.
@@ -183,7 +263,7 @@ pub(super) struct RunInvitation<P: Program> {
 
 impl<P: Program> Clone for RunInvitation<P> {
     fn clone(&self) -> Self {
-        RunInvitation { head: self.head, argument: self.argument.clone() }
+        RunInvitation { head: self.head.clone(), argument: self.argument.clone() }
     }
 }
 
@@ -193,7 +273,7 @@ impl<P: Program> Invite<RunPart<P>> for RunInvitation<P> {
             let invitation = RunInvitation::<P> { head, argument };
             Groups::<RunPart<P>>::on(&cx).accept(id, invitation);
         };
-        let (told, argument) = ((id, self.head), self.argument.clone()?);
+        let (told, argument) = ((id, self.head.clone()), self.argument.clone()?);
         Ok(match to {
             Some(pe) => cx.tell_with(pe, invited, told, argument),
             None => cx.tell_all_with(invited, told, argument),
@@ -201,10 +281,11 @@ impl<P: Program> Invite<RunPart<P>> for RunInvitation<P> {
     }
 
     fn make(&self, cx: &Context, id: GroupId) -> Result<RunPart<P>, BspError> {
-        let Head { ranks, saving } = self.head;
-        let topology = cx.topology().clone();
+        let (head, topology) = (&self.head, cx.topology().clone());
+        let pace = Pace::new(head.interval, cx.host_mtbf() / topology.hosts());
         let machine: Machine<Run<P>> =
-            Machine::new(cx.pe(), ranks, topology, saving, id.opening.by);
-        Ok(RunPart::new(machine, ranks, self.argument.clone()?))
+            Machine::new(cx.pe(), head.ranks, topology, head.saving(), id.opening.by);
+        let folder = head.folder::<P>();
+        Ok(RunPart::new(machine, (head.ranks, self.argument.clone()?), pace, folder))
     }
 }

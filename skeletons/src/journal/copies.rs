@@ -7,7 +7,7 @@
 //!
 //! A copy may lack what came home in the last moments. Its items are computed again.
 
-use super::thread::on_own_thread;
+use crate::own_thread::on_own_thread;
 use futures_util::future::pending;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use serde::{Deserialize, Serialize};

@@ -6,8 +6,8 @@
 //! at most.
 
 use super::copies::{Copies, Original, close};
-use super::thread::on_own_thread;
 use super::{JournalError, JournalFile};
+use crate::own_thread::on_own_thread;
 use futures_util::future::{Either, FutureExt as _, pending, select};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use futures_util::task::AtomicWaker;

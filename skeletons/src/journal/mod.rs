@@ -10,11 +10,9 @@
 //! | Which parts of a tree are items? | `top` |
 //! | What is taken from the file, and when is it written? | `kept` |
 //! | What do other hosts keep of it? | `copies` |
-//! | How is a disk waited for? | `thread` |
 
 mod copies;
 mod kept;
-mod thread;
 mod top;
 
 pub(crate) use kept::Kept;
@@ -184,7 +182,7 @@ fn name_of<F: 'static>() -> String {
 }
 
 /// The name of this program's file.
-fn program() -> String {
+pub(crate) fn program() -> String {
     let path = std::env::current_exe().unwrap_or_default();
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -199,6 +199,13 @@ impl Topology {
         first == last
     }
 
+    /// The number of hosts: 1 if no place names any.
+    pub fn hosts(&self) -> u32 {
+        let host = |number| self.place(Pe::new(number)).host();
+        // The PEs of one host have consecutive numbers.
+        1 + (1..self.pes()).filter(|pe| host(*pe) != host(pe - 1)).count() as u32
+    }
+
     /// The distances that occur in this job, ascending: 0 first, and 1 last if there is more than
     /// one PE.
     pub fn radii(&self) -> &[Distance] {

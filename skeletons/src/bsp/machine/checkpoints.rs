@@ -1,6 +1,5 @@
 //! The copies of ranks that a PE keeps: of its own, and of those of others.
 
-use super::view::ViewId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,11 +7,11 @@ use ultramarine_topology::Pe;
 
 /// Tells checkpoints from each other; later ones are greater. The same superstep is computed again
 /// after a death, and by a program that does not do the same each time with another outcome: so
-/// copies of it are told apart by the view in which they were made.
+/// copies of it are told apart by a number that grows with each recovery.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Key {
-    pub(super) view: ViewId,
-    pub(super) superstep: u64,
+    pub generation: u32,
+    pub superstep: u64,
 }
 
 /// A rank as it was when a superstep began.
@@ -23,8 +22,14 @@ pub enum Copy<C, O> {
     Ended(O),
 }
 
-/// Of each checkpoint the ranks of which there are copies, as ranges in order.
-pub(super) type Offers = BTreeMap<Key, Vec<Range<u32>>>;
+/// What a PE has for a recovery, or several have.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Offers {
+    /// No checkpoint that they know is of a later generation.
+    pub(super) generation: u32,
+    /// Of each checkpoint the ranks of which there are copies, as ranges in order.
+    pub(super) ranks: BTreeMap<Key, Vec<Range<u32>>>,
+}
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Held<C, O> {
@@ -53,10 +58,6 @@ impl<C: Clone, O: Clone> Checkpoints<C, O> {
     ) {
         let held = copies.into_iter().map(|(rank, copy)| (rank, Held { owner, copy }));
         self.0.entry(key).or_default().extend(held);
-    }
-
-    pub(super) fn get(&self, key: Key, rank: u32) -> Option<&Copy<C, O>> {
-        Some(&self.0.get(&key)?.get(&rank)?.copy)
     }
 
     /// The copies of some ranks.
@@ -89,10 +90,20 @@ impl<C: Clone, O: Clone> Checkpoints<C, O> {
     }
 
     /// The ranks of which this PE has such copies.
-    pub(super) fn offers(&self, is_given: impl Fn(Pe) -> bool + std::marker::Copy) -> Offers {
+    pub(super) fn offers(
+        &self,
+        generation: u32,
+        is_given: impl Fn(Pe) -> bool + std::marker::Copy,
+    ) -> Offers {
         let ranks = |key| self.offered(key, is_given).map(|(rank, _)| rank..rank + 1);
         let ranges = |key: &Key| (*key, joined(ranks(*key).collect()));
-        self.0.keys().map(ranges).filter(|(_, ranges)| !ranges.is_empty()).collect()
+        let ranges = self.0.keys().map(ranges).filter(|(_, ranges)| !ranges.is_empty());
+        Offers { generation, ranks: ranges.collect() }
+    }
+
+    /// Drops this one.
+    pub(super) fn forget(&mut self, key: Key) {
+        self.0.remove(&key);
     }
 }
 
@@ -109,17 +120,20 @@ fn joined(mut ranges: Vec<Range<u32>>) -> Vec<Range<u32>> {
     found
 }
 
-/// Adds what another PE offers.
-pub(super) fn add_offers(offers: &mut Offers, others: Offers) {
-    for (key, others) in others {
-        let known = offers.entry(key).or_default();
-        known.extend(others);
-        *known = joined(std::mem::take(known));
+impl Offers {
+    /// Adds what another PE offers.
+    pub(super) fn add(&mut self, others: Offers) {
+        self.generation = self.generation.max(others.generation);
+        for (key, others) in others.ranks {
+            let known = self.ranks.entry(key).or_default();
+            known.extend(others);
+            *known = joined(std::mem::take(known));
+        }
     }
-}
 
-/// The last checkpoint of which there is a copy of each rank.
-pub(super) fn last_whole(offers: &Offers, ranks: u32) -> Option<Key> {
-    let is_whole = |ranges: &[Range<u32>]| ranges.len() == 1 && ranges[0] == (0..ranks);
-    offers.iter().rev().find(|(_, ranges)| is_whole(ranges)).map(|(key, _)| *key)
+    /// The last checkpoint of which there is a copy of each rank.
+    pub(super) fn last_whole(&self, ranks: u32) -> Option<Key> {
+        let is_whole = |ranges: &[Range<u32>]| ranges.len() == 1 && ranges[0] == (0..ranks);
+        self.ranks.iter().rev().find(|(_, ranges)| is_whole(ranges)).map(|(key, _)| *key)
+    }
 }

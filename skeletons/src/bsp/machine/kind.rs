@@ -79,10 +79,22 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// When checkpoints are taken.
+/// When checkpoints are taken, and where they are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum Saving {
+pub struct Saving {
+    pub when: When,
+    /// Whether a PE and its partner have them in memory.
+    pub in_memory: bool,
+    /// Whether they are put into a directory.
+    pub on_disk: bool,
+}
+
+/// When a checkpoint is due. It is taken if the one before is settled by then.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum When {
     Never,
-    /// Every so many supersteps, if the last one is whole by then.
+    /// Every so many supersteps.
     Every(u64),
+    /// When the first PE [is told](super::Machine::set_due) so.
+    Told,
 }

@@ -6,6 +6,7 @@ use super::view::ViewId;
 use super::{Doing, Kind, Seat, Step};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use ultramarine_topology::Pe;
 
 /// What one rank sends to another.
@@ -27,8 +28,11 @@ pub struct Facts<V> {
     pub(super) have_all_ended: bool,
     /// Whether a checkpoint is due.
     pub(super) is_save_due: bool,
-    /// The last checkpoint of which all have copies elsewhere.
-    pub(super) safe: Option<Key>,
+    /// The last checkpoint of which all have copies elsewhere; that all have put on the disk; and
+    /// with which all are done, if need be without the disk.
+    pub(super) kept: Option<Key>,
+    pub(super) stored: Option<Key>,
+    pub(super) settled: Option<Key>,
     /// The values of collective operations, in the order in which each rank took part.
     pub(super) collected: Vec<Spans<V>>,
 }
@@ -48,8 +52,9 @@ pub enum MessageOf<M, C, O, V> {
     Received { superstep: u64 },
     /// A round of the meeting after a superstep.
     Round { superstep: u64, round: u32, facts: Facts<V> },
-    /// A round of the meeting after a death: the ranks of which there are copies.
-    Offer { round: u32, offers: Offers },
+    /// A round of a meeting after a death: the ranks of which there are copies, in memory or on
+    /// the disk.
+    Offer { is_of_disk: bool, round: u32, offers: Offers },
     /// Copies of ranks that are the receiver's since a death.
     Moved { key: Key, copies: BTreeMap<u32, Copy<C, O>> },
     /// Copies of the sender's ranks.
@@ -91,6 +96,15 @@ pub enum Effect<K: Kind> {
     /// These ranks are made, or read from what was saved, and are [back](super::Machine::restored)
     /// then.
     Restore(Work, Vec<(u32, Option<K::Saved>)>),
+    /// It is looked in the directory of which checkpoints there are whole and intact copies of
+    /// these ranks: they are [found](super::Machine::found).
+    Look(Work, Range<u32>),
+    /// These ranks' copies are read: they are [loaded](super::Machine::loaded).
+    Load(Work, Key, Range<u32>),
+    /// These copies are put into the directory, and are [stored](super::Machine::stored) then.
+    Store(Key, BTreeMap<u32, Copy<K::Saved, K::Output>>),
+    /// A checkpoint is whole in the directory: those before this one are removed.
+    Prune(Key),
     /// The run cannot go on.
     Fail(K::Error),
     /// There is no whole checkpoint: what was computed up to this superstep is lost. (The first PE

@@ -20,10 +20,12 @@
 //!   earlier view are dropped, those of a later one wait. After a death, PEs of the same view tell
 //!   each other of which ranks they have copies. So they agree on the last checkpoint that is
 //!   whole, and each sends the copies that it has to the PEs whose ranks they are now. If there is
-//!   none, all begin anew.
+//!   none, they look into the directory, tell each other again, and read their ranks there. If
+//!   there is none, either, all begin anew.
 //! - **Checkpoints.** A copy of each rank as it was when a superstep began, with its letters, is
-//!   kept by its PE, and by that one's partner. Once all have said that partners have theirs, those
-//!   of earlier checkpoints are dropped; until then, no other is begun.
+//!   kept by its PE and by that one's partner, or on the disk, or both. Once all have said that
+//!   partners have theirs, those of earlier checkpoints are dropped; until all is done, no other is
+//!   begun. On the disk the last two are kept.
 //!
 //! A machine must never know what a state is, nor how messages travel: it runs in jobs, in random
 //! schedules and in model checkers.
@@ -39,9 +41,9 @@ mod superstep;
 mod tests;
 mod view;
 
-use self::checkpoints::{Checkpoints, Copy, Key, Offers};
+use self::checkpoints::{Checkpoints, Offers};
 use self::meeting::{Early, Meeting};
-use self::recovery::Restoring;
+use self::recovery::{Restoring, Whence};
 use self::superstep::Doing;
 use self::view::{View, ViewId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,7 +51,8 @@ use std::mem::take;
 use std::sync::Arc;
 use ultramarine_topology::{Pe, Topology};
 
-pub use self::kind::{Kind, Next, Saving, Step, Trouble};
+pub use self::checkpoints::{Copy, Key};
+pub use self::kind::{Kind, Next, Saving, Step, Trouble, When};
 pub use self::message::{Effect, Facts, Job, JobOf, Letter, Message, MessageOf, Told, Waste, Work};
 
 /// A rank on its PE.
@@ -63,7 +66,13 @@ struct Seat<K: Kind> {
 enum Phase<K: Kind> {
     /// This PE does not take part yet.
     Outside,
-    Agreeing(Meeting<Offers>),
+    /// On the last checkpoint that is whole in memory, or on the disk.
+    Agreeing {
+        is_of_disk: bool,
+        meeting: Meeting<Offers>,
+    },
+    /// Somebody looks into the directory.
+    Looking,
     Restoring(Restoring),
     /// This number of ranks has not taken its step yet.
     Computing(usize),
@@ -103,9 +112,19 @@ pub struct Machine<K: Kind> {
     checkpoints: Checkpoints<K::Saved, K::Output>,
     /// The checkpoint that was begun last, and the number of own ranks that it lacks.
     saving_now: Option<(Key, usize)>,
-    /// The last checkpoint of which this PE's partner has copies; and the one that is whole.
-    safe: Option<Key>,
-    whole: Option<Key>,
+    /// Whether a checkpoint is due, if that is told.
+    is_due: bool,
+    /// Greater after each recovery.
+    generation: u32,
+    /// The last checkpoint of which this PE's partner has copies; that this PE has put on the disk;
+    /// and the last with which it has tried to.
+    kept: Option<Key>,
+    stored: Option<Key>,
+    tried: Option<Key>,
+    /// The last that is whole in memory, and on the disk; and with which all are done.
+    all_kept: Option<Key>,
+    all_stored: Option<Key>,
+    all_settled: Option<Key>,
     /// Of ranks that have ended, at home: of the last view of which there are any.
     outputs: (ViewId, BTreeMap<u32, K::Output>),
     effects: Vec<Effect<K>>,
@@ -142,8 +161,14 @@ impl<K: Kind> Machine<K> {
             is_quiet: false,
             checkpoints: Checkpoints::default(),
             saving_now: None,
-            safe: None,
-            whole: None,
+            is_due: false,
+            generation: 0,
+            kept: None,
+            stored: None,
+            tried: None,
+            all_kept: None,
+            all_stored: None,
+            all_settled: None,
             outputs: Default::default(),
             effects: Vec::new(),
             waste: Waste::default(),
@@ -153,6 +178,11 @@ impl<K: Kind> Machine<K> {
     /// The number of the superstep that is computed, or was last.
     pub fn superstep(&self) -> u64 {
         self.superstep
+    }
+
+    /// Says whether a checkpoint is due, if that is [told](When::Told). The first PE counts.
+    pub fn set_due(&mut self, is_due: bool) {
+        self.is_due = is_due;
     }
 
     /// What is to be done now, in this order.
@@ -167,12 +197,15 @@ impl<K: Kind> Machine<K> {
 
     /// This PE knows of all deaths so far, and takes part.
     pub fn begin(&mut self) {
-        if self.dead.is_empty() {
-            self.restore(None);
-            self.hear_ahead();
-        } else {
-            self.agree();
+        if !self.dead.is_empty() {
+            return self.agree();
         }
+        if self.saving.on_disk {
+            self.look();
+        } else {
+            self.restore(Whence::Anew);
+        }
+        self.hear_ahead();
     }
 
     /// The program waits on another PE.
@@ -218,8 +251,8 @@ impl<K: Kind> Machine<K> {
                 self.early.insert((superstep, round), facts);
                 self.go_on_meeting();
             }
-            MessageOf::Offer { round, offers } => {
-                self.early_offers.insert((0, round), offers);
+            MessageOf::Offer { is_of_disk, round, offers } => {
+                self.early_offers.insert((u64::from(is_of_disk), round), offers);
                 self.go_on_agreeing();
             }
             MessageOf::Moved { key, copies } => self.take_over(key, copies),
@@ -227,7 +260,7 @@ impl<K: Kind> Machine<K> {
                 self.checkpoints.keep(key, from, copies);
                 self.send(from, MessageOf::Keeps { key });
             }
-            MessageOf::Keeps { key } => self.safe = self.safe.max(Some(key)),
+            MessageOf::Keeps { key } => self.kept = self.kept.max(Some(key)),
             MessageOf::Outputs(_) => {}
         }
     }
@@ -286,8 +319,8 @@ impl<K: Kind> Machine<K> {
             self.waste.letters.extend(letters);
             return;
         }
-        let is_awake = self.was_awake(rank);
-        let next = if is_awake { Next::Awake(state) } else { Next::Asleep(state) };
+        let was_asleep = matches!(&self.phase, Phase::Restoring(all) if all.was_asleep(rank));
+        let next = if was_asleep { Next::Asleep(state) } else { Next::Awake(state) };
         self.seats.insert(rank, Seat { next: Some(next), letters, results });
         self.is_restored();
     }
@@ -296,8 +329,15 @@ impl<K: Kind> Machine<K> {
         self.effects.push(Effect::Send(to, (self.view.id, message)));
     }
 
+    /// The run cannot go on, as this work has shown.
+    pub fn fail_in(&mut self, work: Work, error: impl Into<K::Error>) {
+        if work.ticket == self.ticket {
+            self.fail(error);
+        }
+    }
+
     /// The run cannot go on.
-    pub fn fail(&mut self, error: impl Into<K::Error>) {
+    fn fail(&mut self, error: impl Into<K::Error>) {
         let error = error.into();
         self.ticket += 1;
         self.effects.push(Effect::Fail(error.clone()));
@@ -326,7 +366,7 @@ impl<K: Kind> Machine<K> {
         let (superstep, is_quiet) = (self.superstep, self.is_quiet);
         let work = Work { ticket: self.ticket, superstep, is_saved, is_quiet };
         if is_saved {
-            let key = Key { view: self.view.id, superstep };
+            let key = Key { generation: self.generation, superstep };
             self.saving_now = Some((key, self.seats.len()));
         }
         let mut jobs = Vec::new();

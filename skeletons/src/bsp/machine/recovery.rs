@@ -1,10 +1,10 @@
 //! What machines do after a death: they agree on the last checkpoint that is whole, and each gets
 //! the copies of the ranks that are its own now.
 
-use super::checkpoints::{Copy, Key, add_offers, last_whole};
-use super::message::{Effect, MessageOf, Work};
+use super::checkpoints::{Copy, Key, Offers};
+use super::message::{Effect, Facts, MessageOf, Work};
 use super::view::View;
-use super::{CopiesOf, Doing, Kind, Machine, Meeting, Next, Phase, Seat};
+use super::{CopiesOf, Doing, Kind, Machine, Meeting, Next, Phase, Saving, Seat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 use ultramarine_topology::Pe;
@@ -14,8 +14,24 @@ use ultramarine_topology::Pe;
 pub(super) struct Restoring {
     /// Ranks of which it has no copy yet.
     awaited: BTreeSet<u32>,
+    /// Ranks that waited to be woken.
+    asleep: BTreeSet<u32>,
     /// The number of ranks that are not back yet.
     left: usize,
+}
+
+impl Restoring {
+    pub(super) fn was_asleep(&self, rank: u32) -> bool {
+        self.asleep.contains(&rank)
+    }
+}
+
+/// From where a run goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Whence {
+    Anew,
+    Memory(Key),
+    Disk(Key),
 }
 
 impl<K: Kind> Machine<K> {
@@ -41,11 +57,36 @@ impl<K: Kind> Machine<K> {
         self.early_copies.clear();
         self.is_quiet = false;
         let is_given = |owner| owner == self.me || self.dead.contains(&owner);
-        let offers = self.checkpoints.offers(is_given);
-        self.phase = Phase::Agreeing(Meeting::begin(offers));
+        let offers = self.checkpoints.offers(self.generation, is_given);
+        self.begin_to_agree(false, offers);
+        self.hear_ahead();
+    }
+
+    fn begin_to_agree(&mut self, is_of_disk: bool, offers: Offers) {
+        self.phase = Phase::Agreeing { is_of_disk, meeting: Meeting::begin(offers) };
         self.speak_of_copies();
         self.go_on_agreeing();
-        self.hear_ahead();
+    }
+
+    /// Has somebody look into the directory.
+    pub(super) fn look(&mut self) {
+        self.ticket += 1;
+        self.phase = Phase::Looking;
+        let (work, own) = (self.work(), self.view.own());
+        self.effects.push(Effect::Look(work, own));
+    }
+
+    /// The directory has intact copies of this PE's ranks for these checkpoints, and nothing of a
+    /// later generation than this.
+    pub fn found(&mut self, work: Work, generation: u32, keys: impl IntoIterator<Item = Key>) {
+        if work.ticket != self.ticket {
+            return;
+        }
+        let own = self.view.own();
+        let ranks = keys.into_iter().map(|key| (key, vec![own.clone()]));
+        let ranks = ranks.filter(|_| !own.is_empty()).collect();
+        let generation = self.generation.max(generation);
+        self.begin_to_agree(true, Offers { generation, ranks });
     }
 
     /// Hears what came before this PE was so far.
@@ -54,39 +95,55 @@ impl<K: Kind> Machine<K> {
     }
 
     fn speak_of_copies(&mut self) {
-        if let Phase::Agreeing(meeting) = &self.phase
+        if let &Phase::Agreeing { is_of_disk, ref meeting } = &self.phase
             && let Some((to, round, offers)) = meeting.words(&self.view)
         {
-            self.send(to, MessageOf::Offer { round, offers });
+            self.send(to, MessageOf::Offer { is_of_disk, round, offers });
         }
     }
 
     pub(super) fn go_on_agreeing(&mut self) {
         loop {
-            let Phase::Agreeing(meeting) = &mut self.phase else { return };
+            let Phase::Agreeing { is_of_disk, meeting } = &mut self.phase else { return };
+            let is_of_disk = *is_of_disk;
             if meeting.words(&self.view).is_none() {
-                let key = last_whole(&meeting.facts, self.ranks);
-                return self.restore(key);
+                let whence = match meeting.facts.last_whole(self.ranks) {
+                    Some(key) if is_of_disk => Whence::Disk(key),
+                    Some(key) => Whence::Memory(key),
+                    None if self.saving.on_disk && !is_of_disk => return self.look(),
+                    None => Whence::Anew,
+                };
+                self.generation = meeting.facts.generation + 1;
+                return self.restore(whence);
             }
-            if !meeting.go_on(0, &mut self.early_offers, add_offers) {
+            let number = u64::from(is_of_disk);
+            if !meeting.go_on(number, &mut self.early_offers, Offers::add) {
                 return;
             }
             self.speak_of_copies();
         }
     }
 
-    /// Goes on from a checkpoint; `None`: from the beginning.
-    pub(super) fn restore(&mut self, key: Option<Key>) {
+    /// Goes on from a checkpoint, or from the beginning.
+    pub(super) fn restore(&mut self, whence: Whence) {
+        let key = match whence {
+            Whence::Anew => None,
+            Whence::Memory(key) | Whence::Disk(key) => Some(key),
+        };
         if key.is_none() && self.superstep > 0 && self.view.is_first() {
             self.effects.push(Effect::Lost(self.superstep));
         }
         self.superstep = key.map_or(0, |key| key.superstep);
         self.checkpoints.forget_after(key);
-        (self.safe, self.whole) = (None, None);
+        (self.kept, self.all_kept, self.all_settled) = (None, None, None);
+        self.stored = key.filter(|_| matches!(whence, Whence::Disk(_)));
+        self.tried = self.stored;
+        self.all_stored = self.all_stored.max(self.stored);
         let own = self.view.own();
         self.saving_now = key.map(|key| (key, own.len()));
         let awaited = own.clone().filter(|_| key.is_some()).collect();
-        self.phase = Phase::Restoring(Restoring { awaited, left: own.len() });
+        let asleep = BTreeSet::new();
+        self.phase = Phase::Restoring(Restoring { awaited, asleep, left: own.len() });
         let Some(key) = key else {
             let ranks: Vec<_> = own.map(|rank| (rank, None)).collect();
             if !ranks.is_empty() {
@@ -95,6 +152,16 @@ impl<K: Kind> Machine<K> {
             }
             return self.compute_if_restored();
         };
+        if own.is_empty() {
+            self.copies_are_made();
+        }
+        if whence == Whence::Disk(key) {
+            if !own.is_empty() {
+                let work = self.work();
+                self.effects.push(Effect::Load(work, key, own));
+            }
+            return self.compute_if_restored();
+        }
         let is_given = |owner| owner == self.me || self.dead.contains(&owner);
         let mut moved: BTreeMap<Pe, CopiesOf<K>> = BTreeMap::new();
         for (rank, copy) in self.checkpoints.offered(key, is_given) {
@@ -104,9 +171,6 @@ impl<K: Kind> Machine<K> {
         for (to, copies) in moved {
             self.send(to, MessageOf::Moved { key, copies });
         }
-        if self.seats.is_empty() {
-            self.copies_are_made();
-        }
         self.take_over(key, own);
         take(&mut self.early_copies)
             .into_iter()
@@ -114,9 +178,16 @@ impl<K: Kind> Machine<K> {
         self.compute_if_restored();
     }
 
+    /// These copies have been read.
+    pub fn loaded(&mut self, work: Work, key: Key, copies: CopiesOf<K>) {
+        if work.ticket == self.ticket {
+            self.take_over(key, copies);
+        }
+    }
+
     /// These copies are of ranks that are this PE's now.
     pub(super) fn take_over(&mut self, key: Key, copies: CopiesOf<K>) {
-        if matches!(self.phase, Phase::Agreeing(_)) {
+        if matches!(self.phase, Phase::Agreeing { .. } | Phase::Looking) {
             self.early_copies.push((key, copies));
             return;
         }
@@ -127,7 +198,12 @@ impl<K: Kind> Machine<K> {
                 continue;
             }
             match &copy {
-                Copy::Live(saved, _) => ranks.push((rank, Some(saved.clone()))),
+                Copy::Live(saved, is_awake) => {
+                    if !is_awake {
+                        restoring.asleep.insert(rank);
+                    }
+                    ranks.push((rank, Some(saved.clone())));
+                }
                 Copy::Ended(output) => {
                     restoring.left -= 1;
                     let next = Some(Next::Ended(output.clone()));
@@ -142,12 +218,6 @@ impl<K: Kind> Machine<K> {
             self.effects.push(Effect::Restore(work, ranks));
         }
         self.compute_if_restored();
-    }
-
-    /// Whether a rank went on without being woken when the copy was made from which it is restored.
-    pub(super) fn was_awake(&self, rank: u32) -> bool {
-        let copy = self.saving_now.and_then(|(key, _)| self.checkpoints.get(key, rank));
-        !matches!(copy, Some(Copy::Live(_, false)))
     }
 
     /// A rank is there again.
@@ -179,15 +249,61 @@ impl<K: Kind> Machine<K> {
         }
     }
 
-    /// This PE has copies of all its ranks: its partner is to have them, too.
+    /// This PE has copies of all its ranks: its partner is to have them, too, or the disk.
     pub(super) fn copies_are_made(&mut self) {
         let Some((key, 0)) = self.saving_now else { return };
+        let own = self.view.own();
+        if self.saving.on_disk && Some(key) > self.tried {
+            if own.is_empty() {
+                self.stored(key, true);
+            } else {
+                let copies = self.checkpoints.of(key, own.clone());
+                self.effects.push(Effect::Store(key, copies));
+            }
+        }
+        if !self.saving.in_memory {
+            return self.checkpoints.forget(key);
+        }
         match self.view.partner(&self.topology) {
-            Some(partner) if !self.view.own().is_empty() => {
-                let copies = self.checkpoints.of(key, self.view.own());
+            Some(partner) if !own.is_empty() => {
+                let copies = self.checkpoints.of(key, own);
                 self.send(partner, MessageOf::Kept { key, copies });
             }
-            _ => self.safe = Some(key),
+            _ => self.kept = Some(key),
+        }
+    }
+
+    /// This PE's copies for a checkpoint are on the disk, or cannot be put there.
+    pub fn stored(&mut self, key: Key, is_there: bool) {
+        if self.saving_now.is_some_and(|(now, _)| now == key) {
+            self.tried = Some(key);
+            self.stored = if is_there { self.tried } else { self.stored };
+        }
+    }
+
+    /// The last checkpoint with which this PE is done.
+    pub(super) fn settled(&self) -> Option<Key> {
+        let Saving { in_memory, on_disk, .. } = self.saving;
+        let both = [(in_memory, self.kept), (on_disk, self.tried)];
+        both.into_iter().filter(|(is_used, _)| *is_used).map(|(_, key)| key).min().flatten()
+    }
+
+    /// Learns what all have said of checkpoints.
+    pub(super) fn hear_of_checkpoints(&mut self, facts: &Facts<K::Value>) {
+        self.all_settled = facts.settled;
+        if let Some(kept) = facts.kept
+            && facts.kept > self.all_kept
+        {
+            self.all_kept = facts.kept;
+            drop(self.checkpoints.forget_before(kept));
+        }
+        if let Some(stored) = facts.stored
+            && facts.stored > self.all_stored
+        {
+            let former = self.all_stored.replace(stored).unwrap_or(stored);
+            if self.view.is_first() {
+                self.effects.push(Effect::Prune(former));
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::meeting::Meeting;
 use super::message::{Facts, MessageOf};
 use super::span::Spans;
-use super::{Kind, Letter, Machine, Next, Phase, Saving, Trouble};
+use super::{Kind, Letter, Machine, Next, Phase, Trouble, When};
 use std::collections::BTreeMap;
 use std::mem::take;
 use ultramarine_topology::Pe;
@@ -39,7 +39,9 @@ impl<K: Kind> Machine<K> {
             is_any_sent: take(&mut self.doing.is_any_sent),
             have_all_ended: nexts().all(|next| matches!(next, Next::Ended(_))),
             is_save_due: self.view.is_first() && self.is_saved_next(),
-            safe: self.safe,
+            kept: self.kept,
+            stored: self.stored,
+            settled: self.settled(),
             collected,
         };
         self.phase = Phase::Meeting(Meeting::begin(facts));
@@ -50,14 +52,15 @@ impl<K: Kind> Machine<K> {
     /// Whether the next superstep begins with a checkpoint, as far as this PE knows.
     fn is_saved_next(&self) -> bool {
         let begun = self.saving_now.map(|(key, _)| key);
-        let is_due = match self.saving {
-            Saving::Never => false,
-            Saving::Every(every) => {
+        let is_due = match self.saving.when {
+            When::Never => false,
+            When::Told => self.is_due,
+            When::Every(every) => {
                 let last = begun.map_or(0, |key| key.superstep);
                 self.superstep + 1 - last.min(self.superstep + 1) >= every
             }
         };
-        is_due && begun == self.whole
+        is_due && begun == self.all_settled
     }
 
     /// Says what this PE has heard, in its round.
@@ -85,10 +88,10 @@ impl<K: Kind> Machine<K> {
     }
 
     /// All have met.
-    fn end_superstep(&mut self, facts: Facts<K::Value>) {
+    fn end_superstep(&mut self, mut facts: Facts<K::Value>) {
         self.seats.values_mut().for_each(|seat| seat.results.clear());
         for ((_, operation, values), mut spans) in
-            take(&mut self.doing.collected).into_iter().zip(facts.collected)
+            take(&mut self.doing.collected).into_iter().zip(take(&mut facts.collected))
         {
             let combine = &mut |left: &_, right: &_| K::combine(&operation, left, right);
             let is_scan = K::is_scan(&operation);
@@ -103,10 +106,7 @@ impl<K: Kind> Machine<K> {
             }
         }
         self.superstep += 1;
-        if facts.safe > self.whole {
-            self.whole = facts.safe;
-            self.whole.into_iter().for_each(|key| drop(self.checkpoints.forget_before(key)));
-        }
+        self.hear_of_checkpoints(&facts);
         // What was sent to ranks that have ended is an error where they are.
         if facts.have_all_ended && !facts.is_any_sent {
             self.phase = Phase::Ended;
@@ -128,7 +128,9 @@ impl<V: Clone> Facts<V> {
         self.is_any_sent |= heard.is_any_sent;
         self.have_all_ended &= heard.have_all_ended;
         self.is_save_due |= heard.is_save_due;
-        self.safe = self.safe.min(heard.safe);
+        self.kept = self.kept.min(heard.kept);
+        self.stored = self.stored.min(heard.stored);
+        self.settled = self.settled.min(heard.settled);
         for (number, heard) in heard.collected.into_iter().enumerate() {
             if number == self.collected.len() {
                 self.collected.push(Spans::default());

@@ -1,10 +1,13 @@
 //! Runs as groups, in a world where messages come in any order, PEs die, and become the root.
 
+mod disk;
 mod program;
 mod schedules;
 
+use self::disk::Disk;
 use self::program::{Toy, first, step};
 use super::*;
+use std::ops::Range;
 use ultramarine_group::{ActionOf, GroupId, Notice, Opening, Part, Plain, PlainGroups, Site};
 use ultramarine_testkit::world::{Actor, Outgoing, World};
 
@@ -14,6 +17,7 @@ struct Plan {
     topology: Arc<Topology>,
     ranks: u32,
     saving: Saving,
+    disk: Disk,
 }
 
 /// A machine, and what it has said.
@@ -62,16 +66,16 @@ impl Part for Member {
                 _ => {}
             }
         }
-        let is_work =
-            |effect: &_| matches!(effect, Effect::Send(..) | Effect::Run(..) | Effect::Restore(..));
-        effects.retain(is_work);
+        let is_told =
+            |effect: &_| matches!(effect, Effect::Fail(_) | Effect::Lost(_) | Effect::End(_));
+        effects.retain(|effect| !is_told(effect));
         effects
     }
 }
 
 impl Plain for Member {
     fn make(me: Pe, id: GroupId, plan: &Plan) -> Result<Self, Trouble> {
-        let Plan { topology, ranks, saving } = plan.clone();
+        let Plan { topology, ranks, saving, .. } = plan.clone();
         let machine = Machine::new(me, ranks, topology, saving, id.opening.by);
         let (lost, restored) = (Vec::new(), Vec::new());
         Ok(Member { machine, ended: None, failed: None, lost, restored })
@@ -95,6 +99,9 @@ enum Message {
     Told(GroupId, Told<Toy>),
     Job(GroupId, Work, JobOf<Toy>),
     Restore(GroupId, Work, u32, Option<JobOf<Toy>>),
+    Look(GroupId, Work, Range<u32>),
+    Load(GroupId, Work, Key, Range<u32>),
+    Store(GroupId, Key, BTreeMap<u32, Copy<JobOf<Toy>, u64>>),
 }
 
 impl Processor {
@@ -153,6 +160,10 @@ impl Processor {
                 Effect::Restore(work, ranks) => ranks.into_iter().for_each(|(rank, saved)| {
                     out.later(Message::Restore(id, work, rank, saved));
                 }),
+                Effect::Look(work, ranks) => out.later(Message::Look(id, work, ranks)),
+                Effect::Load(work, key, ranks) => out.later(Message::Load(id, work, key, ranks)),
+                Effect::Store(key, copies) => out.later(Message::Store(id, key, copies)),
+                Effect::Prune(key) => self.plan.disk.prune(key, self.plan.ranks),
                 _ => {}
             }
         }
@@ -179,6 +190,19 @@ impl Actor for Processor {
                     machine.stepped(work, rank, step(machine.ranks, work, job));
                 }
             }),
+            Message::Look(id, work, ranks) => {
+                let (keys, own) = (self.plan.disk.keys(), self.plan.disk.whole(ranks));
+                let generation = keys.last().map_or(0, |key| key.generation);
+                self.act(id, |Member { machine, .. }| machine.found(work, generation, own));
+            }
+            Message::Load(id, work, key, ranks) => {
+                let copies = self.plan.disk.load(key, ranks);
+                self.act(id, |Member { machine, .. }| machine.loaded(work, key, copies));
+            }
+            Message::Store(id, key, copies) => {
+                self.plan.disk.store(key, copies);
+                self.act(id, |Member { machine, .. }| machine.stored(key, true));
+            }
             Message::Restore(id, work, rank, saved) => {
                 self.act(id, |Member { machine, .. }| {
                     let (state, letters, results) = saved.map_or_else(
@@ -215,5 +239,9 @@ fn world(plan: &Plan) -> World<Processor> {
 }
 
 fn plan(pes: u32, ranks: u32, saving: Saving) -> Plan {
-    Plan { topology: Arc::new(Topology::flat(pes)), ranks, saving }
+    Plan { topology: Arc::new(Topology::flat(pes)), ranks, saving, disk: Disk::default() }
+}
+
+fn in_memory(when: When) -> Saving {
+    Saving { when, in_memory: true, on_disk: false }
 }

@@ -24,11 +24,13 @@ proptest! {
     fn the_outputs_are_those_of_one_loop(
         pes in 1..8_u32,
         ranks in 1..10_u32,
-        saving in prop_oneof![Just(Saving::Never), (1..4_u64).prop_map(Saving::Every)],
+        when in prop_oneof![Just(When::Never), (1..4_u64).prop_map(When::Every)],
+        in_memory: bool,
+        on_disk: bool,
         choices in prop::collection::vec(0..1000_usize, 1..60),
         deaths in prop::collection::vec((0..8_u32, 0..200_usize, 0..5_usize), 0..5),
     ) {
-        let mut world = world(&plan(pes, ranks, saving));
+        let mut world = world(&plan(pes, ranks, Saving { when, in_memory, on_disk }));
         world.run(&choices, &deaths);
         let (ended, failed, ..) = known(&mut world);
         prop_assert_eq!(failed, None);
@@ -46,7 +48,7 @@ proptest! {
         (dead, keeps) in (1..8_u32, 0..5_usize),
         at in 2..=LAST,
     ) {
-        let mut world = world(&plan(pes, ranks, Saving::Every(1)));
+        let mut world = world(&plan(pes, ranks, in_memory(When::Every(1))));
         let victim = Pe::new(1 + dead % (pes - 1));
         let mut reached = None;
         world.run_with(&choices, &[], |world| {
@@ -63,13 +65,46 @@ proptest! {
         let last = restored.last().copied().expect("it was made");
         prop_assert!(last + 6 >= reached, "{} after {}", last, reached);
     }
+
+    /// The whole job is killed at any moment, and again, and each time gone on with by other PEs.
+    #[test]
+    fn another_job_goes_on_from_the_disk(
+        jobs in prop::collection::vec((1..6_u32, 0..400_usize), 1..4),
+        ranks in 1..8_u32,
+        in_memory: bool,
+        choices in prop::collection::vec(0..1000_usize, 1..60),
+        deaths in prop::collection::vec((0..6_u32, 0..200_usize, 0..5_usize), 0..3),
+    ) {
+        let saving = Saving { when: When::Every(1), in_memory, on_disk: true };
+        let mut plan = plan(1, ranks, saving);
+        for (number, (pes, steps)) in jobs.iter().enumerate() {
+            plan.topology = Arc::new(Topology::flat(*pes));
+            let last = plan.disk.whole(0..ranks).last().copied();
+            let mut world = world(&plan);
+            if number + 1 < jobs.len() {
+                (0..*steps).zip(choices.iter().cycle()).all(|(_, choice)| world.step(*choice));
+                continue;
+            }
+            world.run(&choices, &deaths);
+            let (ended, failed, _, restored) = known(&mut world);
+            prop_assert_eq!(failed, None);
+            prop_assert_eq!(ended, Some(outputs(ranks)));
+            let superstep = last.map(|key| key.superstep);
+            if deaths.is_empty() && *pes <= ranks {
+                prop_assert_eq!(restored.first().copied(), superstep.or(Some(0)));
+            }
+            if deaths.is_empty() {
+                prop_assert!(plan.disk.keys().len() <= 4, "{:?}", plan.disk.keys());
+            }
+        }
+    }
 }
 
 /// What was sent is counted: nobody is asked twice, and no PE speaks to all.
 #[test]
 fn a_superstep_takes_few_messages() {
     for pes in [1, 2, 5, 64] {
-        let mut world = world(&plan(pes, 1, Saving::Never));
+        let mut world = world(&plan(pes, 1, in_memory(When::Never)));
         world.run(&[0], &[]);
         assert!(known(&mut world).0.is_some());
         let rounds = u64::from(pes).next_power_of_two().ilog2();

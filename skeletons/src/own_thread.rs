@@ -23,7 +23,7 @@ enum Answer<R> {
 /// # Panics
 ///
 /// If the function panics, with its message.
-pub(super) async fn on_own_thread<R: Send + 'static>(
+pub(crate) async fn on_own_thread<R: Send + 'static>(
     function: impl FnOnce() -> R + Send + 'static,
 ) -> io::Result<R> {
     let answer = Arc::new(Mutex::new(Answer::Running(None)));
@@ -37,7 +37,7 @@ pub(super) async fn on_own_thread<R: Send + 'static>(
             waker.wake();
         }
     };
-    Builder::new().name("journal's owner".to_owned()).spawn(run)?;
+    Builder::new().name("disk".to_owned()).spawn(run)?;
     let ended = poll_fn(|cx| {
         let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *answer, Answer::Running(Some(cx.waker().clone()))) {

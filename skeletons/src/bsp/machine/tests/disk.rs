@@ -1,0 +1,39 @@
+//! A directory that all PEs see, in memory.
+
+use super::*;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+type CopyOf = Copy<JobOf<Toy>, u64>;
+
+/// What is in the directory. Clones are the same.
+#[derive(Clone, Default)]
+pub(super) struct Disk(Rc<RefCell<BTreeMap<Key, BTreeMap<u32, CopyOf>>>>);
+
+impl Disk {
+    /// The checkpoints of which there is something.
+    pub(super) fn keys(&self) -> Vec<Key> {
+        self.0.borrow().keys().copied().collect()
+    }
+
+    /// Those that have all of these ranks.
+    pub(super) fn whole(&self, ranks: std::ops::Range<u32>) -> Vec<Key> {
+        let has = |held: &BTreeMap<u32, CopyOf>| ranks.clone().all(|rank| held.contains_key(&rank));
+        let all = self.0.borrow();
+        all.iter().filter(|(_, held)| has(held)).map(|(key, _)| *key).collect()
+    }
+
+    pub(super) fn store(&self, key: Key, copies: BTreeMap<u32, CopyOf>) {
+        self.0.borrow_mut().entry(key).or_default().extend(copies);
+    }
+
+    pub(super) fn load(&self, key: Key, ranks: std::ops::Range<u32>) -> BTreeMap<u32, CopyOf> {
+        self.0.borrow()[&key].range(ranks).map(|(rank, copy)| (*rank, copy.clone())).collect()
+    }
+
+    /// Removes what is before this checkpoint, which is whole, as a later one is.
+    pub(super) fn prune(&self, key: Key, ranks: u32) {
+        assert!(self.whole(0..ranks).last().is_some_and(|last| *last >= key), "{key:?}");
+        self.0.borrow_mut().retain(|other, _| *other >= key);
+    }
+}

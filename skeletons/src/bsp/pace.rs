@@ -1,0 +1,91 @@
+//! When the next checkpoint is due, where that is a matter of time.
+
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// The first checkpoint, with which its cost is measured, is taken after this time.
+const FIRST: Duration = Duration::from_secs(10);
+
+/// When checkpoints are due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) enum Interval {
+    Never,
+    /// This number of supersteps.
+    Supersteps(u64),
+    Time(Duration),
+    /// The best one for what a checkpoint costs.
+    Best,
+}
+
+/// A PE's clock for checkpoints.
+pub(super) struct Pace {
+    interval: Interval,
+    /// Between two failures of the job.
+    mtbf: Duration,
+    last: Instant,
+    /// What the last checkpoint has taken, and what this one has so far.
+    cost: Option<Duration>,
+    spent: Duration,
+}
+
+impl Pace {
+    pub(super) fn new(interval: Interval, mtbf: Duration) -> Self {
+        Pace { interval, mtbf, last: Instant::now(), cost: None, spent: Duration::ZERO }
+    }
+
+    /// Whether a checkpoint is due.
+    pub(super) fn is_due(&self) -> bool {
+        let interval = match self.interval {
+            Interval::Never | Interval::Supersteps(_) => return false,
+            Interval::Time(time) => time,
+            Interval::Best => self.cost.map_or(FIRST, |cost| best_interval(cost, self.mtbf)),
+        };
+        self.last.elapsed() >= interval
+    }
+
+    /// A checkpoint is begun.
+    pub(super) fn begin(&mut self) {
+        self.last = Instant::now();
+        self.spent = Duration::ZERO;
+    }
+
+    /// This time went into the checkpoint that was begun last.
+    pub(super) fn spend(&mut self, time: Duration) {
+        self.spent += time;
+        self.cost = Some(self.spent);
+    }
+}
+
+/// The interval that costs least, if half of it is lost with each failure (Young, A first order
+/// approximation to the optimum checkpoint interval, 1974; Daly, 2006).
+fn best_interval(cost: Duration, mtbf: Duration) -> Duration {
+    let seconds = (2.0 * cost.as_secs_f64() * mtbf.as_secs_f64()).sqrt();
+    Duration::from_secs_f64(seconds).min(mtbf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_interval_grows_with_the_root_of_cost_and_lifetime() {
+        let interval =
+            |cost, mtbf| best_interval(Duration::from_secs(cost), Duration::from_secs(mtbf));
+        assert_eq!(interval(2, 10_000), Duration::from_secs(200));
+        assert_eq!(interval(8, 10_000), Duration::from_secs(400));
+        assert_eq!(interval(8, 1), Duration::from_secs(1), "it is no longer than the lifetime");
+    }
+
+    #[test]
+    fn the_cost_is_that_of_the_last_checkpoint() {
+        let mut pace = Pace::new(Interval::Best, Duration::from_hours(1));
+        assert!(!pace.is_due());
+        pace.begin();
+        pace.spend(Duration::from_secs(1));
+        pace.spend(Duration::from_secs(2));
+        assert_eq!(pace.cost, Some(Duration::from_secs(3)));
+        pace.begin();
+        assert_eq!(pace.cost, Some(Duration::from_secs(3)), "the new one has taken nothing yet");
+        assert!(Pace::new(Interval::Time(Duration::ZERO), Duration::MAX).is_due());
+    }
+}
