@@ -58,18 +58,12 @@ struct Part {
 }
 
 impl Folder {
-    /// Makes the directory, if need be, and takes it for this job.
+    /// Takes the directory for this job.
     pub(super) fn lock(&self) -> Result<Lock, String> {
-        let said = |what: &str, error: io::Error| {
-            format!(
-                "the directory `{}` for checkpoints cannot be {what}: {error}",
-                self.path.display()
-            )
-        };
-        fs::create_dir_all(&self.path).map_err(|error| said("made", error))?;
+        self.make()?;
         let path = self.path.join("lock");
         let file = File::options().create(true).append(true).open(path);
-        let file = file.map_err(|error| said("written to", error))?;
+        let file = file.map_err(|error| self.unusable("written to", &error))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -88,9 +82,15 @@ impl Folder {
         Ok(Lock(file))
     }
 
+    /// Makes the directory, if need be.
+    fn make(&self) -> Result<(), String> {
+        fs::create_dir_all(&self.path).map_err(|error| self.unusable("made", &error))
+    }
+
     /// Looks for checkpoints that are whole, and of which the copies of these ranks are intact.
     pub(super) fn look(&self, ranks: Range<u32>) -> Result<Found, String> {
-        let keys = self.keys().map_err(|error| self.unreadable(&error))?;
+        self.make()?;
+        let keys = self.keys().map_err(|error| self.unusable("read", &error))?;
         let generation = keys.iter().map(|key| key.generation).max().unwrap_or(0);
         let mut found = Found { generation, keys: Vec::new() };
         for key in keys.into_iter().rev() {
@@ -104,7 +104,7 @@ impl Folder {
     /// Reads copies of these ranks.
     pub(super) fn load(&self, key: Key, ranks: Range<u32>) -> Result<Copies, String> {
         let mut copies = Copies::new();
-        for part in self.parts_with(key, &ranks).map_err(|error| self.unreadable(&error))? {
+        for part in self.parts_with(key, &ranks).map_err(|error| self.unusable("read", &error))? {
             let read = read_whole(&part.path, &self.identity, |items, bytes| {
                 let rank = items.start as u32;
                 if ranks.contains(&rank) {
@@ -186,7 +186,7 @@ impl Folder {
     /// An error: it belongs to something else.
     fn is_intact(&self, key: Key, ranks: &Range<u32>) -> Result<bool, String> {
         let mut missing = ranks.len();
-        for part in self.parts_with(key, ranks).map_err(|error| self.unreadable(&error))? {
+        for part in self.parts_with(key, ranks).map_err(|error| self.unusable("read", &error))? {
             let read = read_whole(&part.path, &self.identity, |items, _| {
                 missing -= usize::from(ranks.contains(&(items.start as u32)));
                 Ok(())
@@ -205,8 +205,9 @@ impl Folder {
         Ok(missing == 0)
     }
 
-    fn unreadable(&self, error: &io::Error) -> String {
-        format!("the directory `{}` for checkpoints cannot be read: {error}", self.path.display())
+    fn unusable(&self, action: &str, error: &io::Error) -> String {
+        let path = self.path.display();
+        format!("the directory `{path}` for checkpoints cannot be {action}: {error}")
     }
 }
 

@@ -16,7 +16,7 @@ use ultramarine_group::{GroupId, Groups, Hosted, Member, Opening, Part, Site};
 use ultramarine_runtime::array::Encoded;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, discard};
-use ultramarine_topology::{Distance, Pe};
+use ultramarine_topology::Pe;
 
 /// The most tags and stages that are said to have left messages.
 const UNREAD_MAX: usize = 16;
@@ -205,7 +205,8 @@ pub(super) fn carry_out_but_tasks<P: Program>(
     wakers.into_iter().for_each(Waker::wake);
     discard(waste);
     if is_errand {
-        drop(cx.spawn(Distance::ZERO, do_errands::<P>, id.name));
+        // Placed here it begins although this PE's ranks have something to do all the time.
+        drop(cx.spawn_at(cx.pe(), do_errands::<P>, id.name));
     }
     if let Some(superstep) = lost {
         tracing::warn!(

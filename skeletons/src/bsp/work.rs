@@ -38,9 +38,8 @@ fn take_tasks<P: Program>(cx: Context, name: Name) -> impl Future<Output = ()> +
             let tasks = todo.tasks;
             carry_out_but_tasks(&cx, &member, id, todo);
             spawn_some::<P>(&cx, name, tasks.saturating_sub(1));
-            if cx.poll_runtime().is_some_and(|demand| demand.is_turn_wanted) {
-                cx.yield_now().await;
-            }
+            // Other tasks have their turn, too, as where this PE is alone.
+            cx.yield_now().await;
         }
     }
 }

@@ -2,6 +2,7 @@
 //! that run them.
 
 mod bsp;
+mod bsp_folder;
 mod common;
 mod dag;
 mod dag_extents;

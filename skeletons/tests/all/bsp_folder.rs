@@ -1,0 +1,223 @@
+//! Checkpoints in directories.
+
+use crate::common::job;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc;
+use std::time::Duration;
+use tempfile::TempDir;
+use ultramarine::Place;
+use ultramarine::skeletons::bsp::{BspError, Comm, Next, Program, Start, bsp, op};
+use ultramarine_journal::inspect;
+
+const LAST: u64 = 200;
+const RANKS: u32 = 6;
+
+/// The superstep in which rank 1 panics, and the number of steps taken: of one test each, since
+/// tests run beside each other.
+static BREAKS: [AtomicU64; 8] = [const { AtomicU64::new(u64::MAX) }; 8];
+static STEPS: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
+
+/// Adds up what the neighbours have, and sleeps now and then.
+#[derive(Serialize, Deserialize)]
+struct Ring {
+    test: usize,
+    number: f64,
+    array: Vec<f64>,
+}
+
+impl Program for Ring {
+    type Argument = usize;
+    type Stage = ();
+    type Message = Vec<f64>;
+    type Output = (f64, Vec<f64>);
+
+    fn new(start: &Start, &test: &usize) -> Self {
+        Ring { test, number: f64::from(start.rank), array: vec![0.5; 5000] }
+    }
+
+    fn step(&mut self, (): (), comm: &mut Comm<Self>) -> Next<Self> {
+        let (rank, superstep) = (comm.rank(), comm.superstep());
+        STEPS[self.test].fetch_add(1, Relaxed);
+        if rank == 0 {
+            // So that there are some checkpoints, whatever the disk is like.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(rank != 1 || superstep != BREAKS[self.test].load(Relaxed), "it breaks");
+        while let Some((_, numbers)) = comm.next() {
+            self.number += numbers[0] / 3.0;
+            self.array[superstep as usize] = self.number;
+        }
+        self.number += comm.result::<f64>().unwrap_or(0.0).sin();
+        if rank == 5 && superstep >= 100 {
+            // It ends before the others.
+            return Next::End((self.number, self.array[..50].to_vec()));
+        }
+        if superstep == LAST {
+            return Next::End((self.number, self.array[..50].to_vec()));
+        }
+        if rank < 4 {
+            comm.send((rank + 1) % 5, vec![self.number; 1000]);
+            comm.all_reduce(&self.number, op::sum::<f64>);
+        }
+        // Rank 4 is woken by what rank 3 sends.
+        if rank == 4 && superstep + 1 < LAST { Next::Sleep(()) } else { Next::Stage(()) }
+    }
+}
+
+/// Runs it on some PEs.
+fn run(
+    test: usize,
+    pes: usize,
+    folder: &Path,
+    in_memory: bool,
+) -> Result<Vec<(f64, Vec<f64>)>, BspError> {
+    STEPS[test].store(0, Relaxed);
+    let (send, receive) = mpsc::channel();
+    let folder = folder.to_owned();
+    job(vec![Place::default(); pes], async move |cx| {
+        let ring = bsp::<Ring>(test).ranks(RANKS).checkpoint_dir(folder);
+        let ring = ring.checkpoint_every(const { NonZeroU64::new(3).unwrap() });
+        send.send(ring.checkpoints_in_memory(in_memory).run(&cx).await)?;
+        Ok(())
+    });
+    receive.recv().expect("it is sent")
+}
+
+/// The outputs without checkpoints.
+fn outputs(test: usize) -> Vec<(f64, Vec<f64>)> {
+    let (send, receive) = mpsc::channel();
+    job(vec![Place::default()], async move |cx| {
+        send.send(bsp::<Ring>(test).ranks(RANKS).without_checkpoints().run(&cx).await?)?;
+        Ok(())
+    });
+    receive.recv().expect("it is sent")
+}
+
+/// A directory in which there are checkpoints of a run that broke in this superstep.
+fn broken_at(test: usize, superstep: u64, pes: usize) -> TempDir {
+    let folder = tempfile::tempdir().expect("there is room");
+    BREAKS[test].store(superstep, Relaxed);
+    let error = run(test, pes, &folder.path().join("new"), true).expect_err("it breaks");
+    assert!(error.to_string().contains("rank 1 panicked"), "{error}");
+    BREAKS[test].store(u64::MAX, Relaxed);
+    folder
+}
+
+/// The checkpoints, the newest last, with their files.
+fn checkpoints(folder: &Path) -> Vec<(u64, Vec<PathBuf>)> {
+    let entries =
+        |folder: &Path| folder.read_dir().expect("it is there").flatten().collect::<Vec<_>>();
+    let mut all: Vec<_> = entries(folder)
+        .iter()
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().expect("it is text");
+            let superstep = name.strip_prefix("superstep-")?.split_once('.')?.0.parse().ok()?;
+            let files = entries(&entry.path()).iter().map(|file| file.path()).collect();
+            Some((superstep, files))
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn another_job_goes_on_with_other_pes() {
+    let expected = outputs(0);
+    for (pes, in_memory) in [(1, true), (2, false), (4, true), (7, false)] {
+        let folder = broken_at(0, 150, 3);
+        let folder = folder.path().join("new");
+        let last = checkpoints(&folder).last().expect("there are some").0;
+        assert!(last >= 6, "{last}");
+        assert_eq!(run(0, pes, &folder, in_memory), Ok(expected.clone()), "{pes} PEs");
+        let steps = STEPS[0].load(Relaxed);
+        assert!(steps <= u64::from(RANKS) * (LAST + 1 - last), "{steps} steps from {last} on");
+        let left = checkpoints(&folder);
+        // One may be just being written, and one about to be removed.
+        let supersteps: Vec<_> = left.iter().map(|(superstep, _)| *superstep).collect();
+        assert!(left.len() <= 5 && supersteps.last() > Some(&last), "{last}: {supersteps:?}");
+        // Once more: it goes on from the last.
+        assert_eq!(run(0, pes, &folder, in_memory), Ok(expected.clone()), "{pes} PEs");
+        assert!(STEPS[0].load(Relaxed) < steps);
+    }
+}
+
+/// What was broken in the middle of a file, and then everywhere.
+#[test]
+fn what_is_damaged_is_not_used() {
+    let expected = outputs(1);
+    let folder = broken_at(1, 150, 3);
+    let folder = folder.path().join("new");
+    let whole = |(_, files): &(u64, Vec<PathBuf>)| {
+        let is_whole = |file: &&PathBuf| file.extension().is_none();
+        files.iter().filter(is_whole).count() == 3
+    };
+    let all: Vec<_> = checkpoints(&folder).into_iter().filter(whole).collect();
+    let [.., before, last] = &all[..] else { panic!("{all:?}") };
+    let damage = |file: &PathBuf| {
+        let mut bytes = std::fs::read(file).expect("it is there");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(file, bytes).expect("there is room");
+    };
+    damage(&last.1[0]);
+    assert_eq!(run(1, 2, &folder, true), Ok(expected.clone()));
+    let steps = STEPS[1].load(Relaxed);
+    assert!(steps <= u64::from(RANKS) * (LAST + 1 - before.0), "{steps} steps");
+    for (_, files) in checkpoints(&folder) {
+        files.iter().for_each(damage);
+    }
+    assert_eq!(run(1, 2, &folder, true), Ok(expected));
+    assert!(STEPS[1].load(Relaxed) > steps, "it begins anew");
+}
+
+#[test]
+fn checkpoints_of_something_else_are_refused_and_left() {
+    let folder = broken_at(2, 100, 2);
+    let folder = folder.path().join("new");
+    let before = checkpoints(&folder);
+    let error = run(3, 2, &folder, true).expect_err("its argument is another").to_string();
+    assert!(error.contains("belongs to something else"), "{error}");
+    assert_eq!(checkpoints(&folder), before);
+    for file in before.iter().flat_map(|(_, files)| files) {
+        inspect(file).expect("it is as it was");
+    }
+}
+
+#[test]
+fn one_job_at_a_time_uses_a_directory() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let lock = File::create(folder.path().join("lock")).expect("there is room");
+    lock.lock().expect("no one has it");
+    let error = run(4, 2, folder.path(), true).expect_err("it is locked").to_string();
+    assert!(error.contains("in use by another job"), "{error}");
+    drop(lock);
+    run(4, 2, folder.path(), true).expect("it is free");
+}
+
+#[test]
+fn a_directory_that_cannot_be_used_is_named() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let path = folder.path().join("file");
+    std::fs::write(&path, "").expect("there is room");
+    for path in [path.clone(), path.join("within")] {
+        let error = run(5, 2, &path, true).expect_err("it is a file").to_string();
+        assert!(error.contains("`") && error.contains("cannot be made"), "{error}");
+    }
+}
+
+/// As on a disk that is full.
+#[test]
+fn the_run_goes_on_if_a_checkpoint_cannot_be_written() {
+    let folder = tempfile::tempdir().expect("there is room");
+    // Where the checkpoints would be there are files.
+    for superstep in 3..=LAST {
+        std::fs::write(folder.path().join(format!("superstep-{superstep}.1")), "").expect("room");
+    }
+    for in_memory in [true, false] {
+        assert_eq!(run(6, 3, folder.path(), in_memory), Ok(outputs(6)));
+    }
+}
