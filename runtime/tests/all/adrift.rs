@@ -229,6 +229,37 @@ fn a_thread_that_hangs_keeps_no_results() {
     }
 }
 
+/// A task that never goes on must not be waited for: the PE leaves, as if it had died.
+#[test]
+fn a_pe_that_loses_a_task_leaves() {
+    let sea = Sea::default();
+    let mut jobs = jobs(&sea, 1).into_iter();
+    let (root, other) = (jobs.next().unwrap(), jobs.next().unwrap());
+    let (done, is_done) = mpsc::channel();
+    thread::spawn(move || drop(serve(other)));
+    thread::spawn(move || {
+        let main = async move |cx: Context| {
+            let send = async |cx: Context, ()| {
+                while !cx.is_cancelled() {
+                    cx.tell(Pe::new(1), async |_: Context, ()| (), ()).expect("it may be sent");
+                    cx.send_now();
+                }
+            };
+            let sends = cx.spawn(Distance::ZERO, send, ());
+            cx.sleep(Duration::from_millis(10)).await;
+            sea.are_workers_caught.store(true, Ordering::SeqCst);
+            while sea.stuck.load(Ordering::SeqCst) == 0 {
+                cx.sleep(Duration::from_millis(1)).await;
+            }
+            sea.say(&FailureEvent::Dead(vec![Pe::new(2)]));
+            sends.await
+        };
+        drop(done.send(lead(root, main).0));
+    });
+    let result = is_done.recv_timeout(PATIENCE).expect("it panicked above, or hangs");
+    assert!(matches!(result, Err(JobError::Stuck { me: Pe::ROOT })), "{result:?}");
+}
+
 #[test]
 fn what_substitutes_fork_and_leave_is_run() {
     let sea = Sea::default();

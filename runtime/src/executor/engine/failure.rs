@@ -60,6 +60,13 @@ pub enum JobError {
         /// The PE that leaves.
         me: Pe,
     },
+    /// A call into MPI does not return, and the task that has led to it cannot go on. Others run
+    /// what was supervised here.
+    #[error("{me} leaves: after a death a call into MPI did not return, amid a task")]
+    Stuck {
+        /// The PE that leaves.
+        me: Pe,
+    },
     /// The root has died, or cannot be reached any more.
     #[error("{me} leaves: the job has lost its root ({reason})")]
     RootLost {
@@ -93,8 +100,11 @@ impl JobError {
     /// Whether this PE leaves without telling the others: they would not listen, or it cannot reach
     /// them. To them it is as one that has died.
     pub(crate) fn leaves_silently(&self) -> bool {
-        matches!(self, JobError::Expelled { .. } | JobError::RootLost { .. })
-            || self.is_of_own_lane()
+        let is_alone = matches!(
+            self,
+            JobError::Expelled { .. } | JobError::Stuck { .. } | JobError::RootLost { .. }
+        );
+        is_alone || self.is_of_own_lane()
     }
 
     /// Whether its own lane has failed, and so will each further turn. (What another PE of the same

@@ -26,6 +26,8 @@ pub(crate) enum Caller {
     Worker,
     /// A worker that looks for work, and is counted as idle.
     IdleWorker,
+    /// A worker amid a task that is to go on.
+    AmidTask,
 }
 
 /// One lane's pump, and the thread that works it.
@@ -134,6 +136,11 @@ impl MpiGate {
         is_lost && !self.has_lost_worker.swap(true, Ordering::SeqCst)
     }
 
+    /// Whether the worker that was given up was amid a task, which will never go on.
+    pub(crate) fn has_lost_task(&self) -> bool {
+        self.lost_workers() > 0 && self.caller.load(Ordering::Relaxed) == Caller::AmidTask as u8
+    }
+
     /// How many active workers have been given up: 0 or 1.
     pub(crate) fn lost_workers(&self) -> usize {
         usize::from(self.has_lost_worker.load(Ordering::SeqCst))
@@ -141,8 +148,8 @@ impl MpiGate {
 
     /// The same, of workers that are not counted as idle.
     pub(crate) fn lost_busy_workers(&self) -> usize {
-        let is_busy = self.caller.load(Ordering::Relaxed) == Caller::Worker as u8;
-        if is_busy { self.lost_workers() } else { 0 }
+        let is_idle = self.caller.load(Ordering::Relaxed) == Caller::IdleWorker as u8;
+        if is_idle { 0 } else { self.lost_workers() }
     }
 }
 

@@ -299,6 +299,9 @@ impl Processor {
         if !self.turns.mpi_gate.give_up_worker() {
             return;
         }
+        if self.turns.mpi_gate.has_lost_task() {
+            return self.fail(JobError::Stuck { me: self.me() });
+        }
         tracing::warn!(pe = self.me().number(), "a call into MPI does not return: left behind");
         let seats = self.queues.clone();
         let (me, threads) = (self.me(), self.settings.threads);

@@ -6,6 +6,7 @@ use super::worker::caller;
 use crate::array::Array;
 use crate::array::held::take_left;
 use crate::executor::engine::host::Results;
+use crate::executor::engine::mpi_gate::Caller;
 use crate::executor::engine::turn::{Engine, Turn};
 use crate::executor::task::caught::discard;
 use crate::executor::task::start::Effort;
@@ -87,13 +88,13 @@ impl Processor {
     /// Sends what waits for that, amid a task that will go on.
     pub(crate) fn send_amid_task(self: &Arc<Self>) {
         self.turn_amid_task();
-        self.pump();
+        self.pump_amid_task();
     }
 
     /// Takes a turn at the engine if it is free, amid a task that will go on: no user code is run.
     /// Results that arrive are left to the next turn.
     pub(crate) fn try_turn_amid_task(self: &Arc<Self>) {
-        self.pump();
+        self.pump_amid_task();
         self.turn_amid_task();
     }
 
@@ -116,6 +117,12 @@ impl Processor {
     fn pump(&self) -> bool {
         end_if_forked();
         self.turns.mpi_gate.pass(|| caller(self))
+    }
+
+    /// The same amid a task, which is lost if the call does not return.
+    fn pump_amid_task(&self) {
+        end_if_forked();
+        self.turns.mpi_gate.pass(|| Caller::AmidTask);
     }
 
     /// Returns what the turn did, the results that arrived, and arrays that only have to be
@@ -144,7 +151,11 @@ impl Processor {
             if !results.is_empty() {
                 self.turns.add_unsettled(&mut results);
             }
-            self.pump();
+            if effort == Effort::None {
+                self.pump_amid_task();
+            } else {
+                self.pump();
+            }
         }
         (turn, results, discarded)
     }
