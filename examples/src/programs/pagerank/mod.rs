@@ -87,7 +87,7 @@ impl Program for Part {
                 for to in 0..comm.ranks() {
                     comm.send(to, counts[own_range(counts.len(), to, comm.ranks())].to_vec());
                 }
-                return Next::Stage(Stage::Begin);
+                Next::Stage(Stage::Begin)
             }
             Stage::Begin => {
                 while let Some((from, counts)) = comm.next() {
@@ -98,6 +98,7 @@ impl Program for Part {
                 }
                 // More than any tolerance.
                 self.send(comm, units(2.0) / u64::from(comm.ranks()));
+                Next::Stage(Stage::Round)
             }
             Stage::Round => {
                 let [dangling, change] = [(); 2].map(|()| comm.result().expect("all took part"));
@@ -105,16 +106,17 @@ impl Program for Part {
                     let shares = comm.receive(*from).expect("it was sent");
                     self.vertices.shares[places.clone()].copy_from_slice(&shares);
                 }
-                let is_over = change < units(self.method.tolerance);
-                if is_over || self.rounds == self.method.rounds {
-                    return Next::End((self.rounds, std::mem::take(&mut self.vertices.ranks)));
+                if change >= units(self.method.tolerance) {
+                    let change = self.vertices.step(&self.edges, self.method, dangling);
+                    self.rounds += 1;
+                    if self.rounds < self.method.rounds {
+                        self.send(comm, change);
+                        return Next::Stage(Stage::Round);
+                    }
                 }
-                let change = self.vertices.step(&self.edges, self.method, dangling);
-                self.rounds += 1;
-                self.send(comm, change);
+                Next::End((self.rounds, std::mem::take(&mut self.vertices.ranks)))
             }
         }
-        Next::Stage(Stage::Round)
     }
 }
 
