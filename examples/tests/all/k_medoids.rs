@@ -48,15 +48,14 @@ fn points_of_files_are_divided_into_clusters() {
     };
     let two = b"0,0\n 1, 0\n0,1\r\n1e1,10\n10,11\n11,10";
     // Where it ends depends on where it begins.
-    let sums = (1..5).map(|seed| {
+    let is_best = |seed: &u32| {
         let report = run(&mut divide(two, &format!("--k 2 --seed {seed} --json"))).report();
-        let sum = report["result"].as_f64().unwrap();
         let mut medoids = report["medoids"].as_array().unwrap().clone();
         medoids.sort_by_key(Value::as_u64);
-        assert_eq!(sum == 4.0, medoids == [json!(0), json!(3)], "{report}");
-        sum
-    });
-    assert_eq!(sums.fold(f64::INFINITY, f64::min), 4.0);
+        assert_eq!(report["result"] == 4.0, medoids == [json!(0), json!(3)], "{report}");
+        report["result"] == 4.0
+    };
+    assert!((1..5).filter(is_best).count() > 0);
     // Empty clusters keep their medoids.
     let report = run(&mut divide(b"5\n5\n5\n7\n", "--k 3 --json")).report();
     assert_eq!(report["medoids"].as_array().unwrap().len(), 3, "{report}");

@@ -3,9 +3,9 @@
 //! the point of each cluster with the least sum of distances becomes its medoid; until none
 //! changes.
 //!
-//! The stages are those of NEWT (figure 4.7). There each rank has some clusters, to which points
-//! move. Here it has some points and says where they belong, so that all ranks have as much to do
-//! when clusters differ in size.
+//! The stages are those of NEWT (figure 4.7). There a rank has some clusters, to which points move.
+//! Here it knows all points, looks at a range of them, and says to which clusters these belong: so
+//! all ranks have as much to do, even if clusters differ in size.
 //!
 //! [`points`] has what is computed.
 
@@ -68,11 +68,11 @@ impl Program for Clusters {
         let own = own_range(self.points.number(), comm.rank(), comm.ranks());
         match stage {
             Stage::Divide => {
-                if let Some(best) = comm.result() {
-                    if !replace(&mut self.medoids, &best) || self.rounds == self.rounds_max {
-                        let medoids = std::mem::take(&mut self.medoids);
-                        return Next::End((medoids, total(&best), self.rounds));
-                    }
+                if let Some(best) = comm.result()
+                    && (!replace(&mut self.medoids, &best) || self.rounds == self.rounds_max)
+                {
+                    let medoids = std::mem::take(&mut self.medoids);
+                    return Next::End((medoids, total(&best), self.rounds));
                 }
                 comm.send_all(self.points.nearest(own, &self.medoids).collect());
                 Next::Stage(Stage::Recalculate)

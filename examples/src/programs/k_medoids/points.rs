@@ -85,7 +85,7 @@ impl Flags {
         if k > number {
             return Err(Error::other(format!("--k {k}: there are only {number} points")));
         }
-        let (mut random, mut medoids) = (random(seed), Vec::from_iter(0..number as u32));
+        let (mut random, mut medoids) = (random(seed), (0..number as u32).collect::<Vec<_>>());
         for at in 0..k {
             medoids.swap(at, at + (random() % (number - at) as u64) as usize);
         }
