@@ -1,5 +1,5 @@
-//! `pi` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names (without it
-//! those tests say so and pass).
+//! `pi` as its user sees it, alone and under the launcher that `MPIEXEC_FOR_TESTS` names (without
+//! it those tests say so and pass).
 
 use crate::common::PI;
 use std::f64::consts::PI as EXACT;

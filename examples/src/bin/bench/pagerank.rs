@@ -1,8 +1,8 @@
 //! `PageRank` of a random graph on two PEs, against plain MPI and one loop. All find the same
 //! ranks, bit for bit.
 //!
-//! They look up ranks all over memory, so two PEs may hold each other up in a cache or on the way to
-//! the memory: plain MPI shows by how much.
+//! They look up ranks all over memory, so two PEs may hold each other up in a cache or on the way
+//! to the memory: plain MPI shows by how much.
 
 use crate::launch::Bench;
 use crate::{Goal, Report, Unit};

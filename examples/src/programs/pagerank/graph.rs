@@ -144,8 +144,9 @@ impl Graph {
     pub(super) fn edges_to(&self, own: Range<usize>) -> (Vec<usize>, Vec<u32>) {
         match self {
             Graph::Random { vertices, edges, seed } => {
-                let (vertices, edges) = (u64::from(*vertices), u128::from(*edges));
-                let bound = |vertex| (edges * vertex as u128 / u128::from(vertices)) as usize;
+                let vertices = u64::from(*vertices);
+                // Less than 2⁶² before it is divided.
+                let bound = |vertex| (edges * vertex as u64 / vertices) as usize;
                 let (mut ends, mut sources) = (Vec::with_capacity(own.len()), Vec::new());
                 sources.reserve_exact(bound(own.end) - bound(own.start));
                 for vertex in own {

@@ -1,6 +1,6 @@
 //! `PageRank` (Page, Brin, Motwani and Winograd, 1999) as a bulk-synchronous program: each rank has
-//! some vertices and the edges that end at them. In a round it sends each other rank one array: what
-//! the edges to there pass on, once for each vertex at which they begin.
+//! some vertices and the edges that end at them. In a round it sends each other rank one array: for
+//! each of its vertices with an edge to there, the share of its rank that an edge passes on.
 //!
 //! [`graph`] has what is read, and [`vertices`] what is computed.
 
