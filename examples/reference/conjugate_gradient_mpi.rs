@@ -4,29 +4,22 @@
 use clap::Parser;
 use mpi::collective::SystemOperation;
 use mpi::request::{WaitGuard, scope};
-use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source as _};
+use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
 use std::time::Instant;
 use ultramarine::{Error, Result};
-use ultramarine_examples::programs::conjugate_gradient::matrix::{Rows, Source, dot};
+use ultramarine_examples::programs::conjugate_gradient::matrix::{Flags, Problem, Rows, dot};
 
 /// Solve A·x = b, where b = A·1, by conjugate gradients, with MPI alone.
 #[derive(Parser)]
 struct Arguments {
     #[command(flatten)]
-    source: Source,
-    /// The residual to reach.
-    #[arg(long, value_name = "R", default_value_t = 1e-8)]
-    tolerance: f64,
-    /// The most iterations.
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
-    iterations: u64,
+    flags: Flags,
 }
 
 fn main() -> Result<()> {
-    let Arguments { source, tolerance, iterations } = Arguments::parse();
+    let Problem { matrix, tolerance, iterations } = Arguments::parse().flags.problem()?;
     let universe = mpi::initialize().ok_or_else(|| Error::other("MPI was started before"))?;
     let world = universe.world();
-    let matrix = source.read()?;
     world.barrier();
     let start = Instant::now();
     let rows = Rows::of(&matrix, world.rank() as u32, world.size() as u32);

@@ -8,6 +8,7 @@ use mpi::point_to_point::send_receive_into;
 use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 use std::time::Instant;
 use ultramarine::{Error, Result};
+use ultramarine_examples::own_range;
 use ultramarine_examples::programs::stencil::plate::{Plate, digest, step};
 
 /// Let heat spread through a plate that is divided among the ranks, with MPI alone.
@@ -23,7 +24,7 @@ fn main() -> Result<()> {
     let world = universe.world();
     let (rank, size) = (world.rank() as usize, world.size() as usize);
     let root = world.process_at_rank(0);
-    let own = plate.rows * rank / size..plate.rows * (rank + 1) / size;
+    let own = own_range(plate.rows, rank as u32, size as u32);
     let around = plate.around(&own);
     let columns = plate.columns;
     world.barrier();

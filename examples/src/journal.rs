@@ -1,6 +1,6 @@
 //! The flags `--journal`, `--journal-required`, `--journal-build` and `--journal-copies`. The
-//! examples `stencil` and those on graphs have none, since their tasks depend on each other and
-//! leave their results on the PEs; `sweep` has none, since it writes each result to a file itself.
+//! examples in supersteps and on graphs have none, since their tasks depend on each other and leave
+//! their results on the PEs; `sweep` has none, since it writes each result to a file itself.
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};

@@ -17,6 +17,7 @@ mod recording;
 mod report;
 mod search;
 mod splitting;
+mod supersteps;
 mod whole_file;
 
 pub use assignment::AssignmentChoice;
@@ -31,6 +32,7 @@ pub use recording::MapFlags;
 pub use report::{Report, print};
 pub use search::SearchFlags;
 pub use splitting::splitting;
+pub use supersteps::{SuperstepFlags, own_range};
 
 use clap::builder::RangedI64ValueParser;
 use std::error::Error;

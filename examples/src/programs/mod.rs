@@ -8,6 +8,8 @@ pub mod conjugate_gradient;
 #[cfg(feature = "all")]
 pub mod fibonacci;
 #[cfg(feature = "all")]
+pub mod k_medoids;
+#[cfg(feature = "all")]
 pub mod karatsuba;
 #[cfg(feature = "all")]
 pub mod knapsack;
@@ -23,6 +25,10 @@ pub mod merge_sort;
 pub mod naps;
 #[cfg(feature = "all")]
 pub mod odd_tasks;
+#[cfg(feature = "all")]
+pub mod pagerank;
+#[cfg(feature = "all")]
+pub mod pi;
 #[cfg(feature = "all")]
 pub mod quadrature;
 #[cfg(feature = "all")]

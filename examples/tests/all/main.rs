@@ -14,6 +14,7 @@ mod graph;
 #[cfg(feature = "mpi")]
 mod guest;
 mod journal;
+mod k_medoids;
 mod karatsuba;
 mod knapsack;
 mod liouville;
@@ -21,6 +22,8 @@ mod mandelbrot;
 mod maxclique;
 mod merge_sort;
 mod output;
+mod pagerank;
+mod pi;
 mod progress;
 mod quadrature;
 mod queens;

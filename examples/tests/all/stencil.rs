@@ -54,7 +54,7 @@ fn flags_that_cannot_be_are_refused() {
         ("--columns 2", "'--columns <N>': 2 is not in 3..=20000"),
         ("--columns 512.5", "'--columns <N>'"),
         ("--steps -1", "'--steps <N>'"),
-        ("--checkpoint-every 0", "'--checkpoint-every <N>': 0 is not in 1..=1000000000"),
+        ("--checkpoint-every 0", "'--checkpoint-every <K>': 0 is not in 1..=1000000000"),
         ("--skeleton map", "'--skeleton <SKELETON>'"),
     ]);
 }

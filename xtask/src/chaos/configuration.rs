@@ -27,6 +27,8 @@ const MAPS: &[&str] = &["par-map", "push-map"];
 const DIVISIONS: &[&str] = &["par-divide-and-conquer", "push-divide-and-conquer"];
 /// Results of graphs are lost with the PEs that hold them, and computed again.
 const GRAPH: &[&str] = &["dag"];
+/// Ranks go back to a checkpoint.
+const SUPERSTEPS: &[&str] = &["ranks"];
 const ONLY: &[&str] = &[""];
 
 /// A program without input, which has this result.
@@ -47,11 +49,14 @@ pub(crate) const SUM_EULER: Program =
 pub(crate) const ODD_TASKS: Program = program("odd_tasks", "--tasks 300", MAPS, 300, "8955050");
 /// Each PE waits for its neighbours at each step. There are few: where packets are lost, a step
 /// takes a tenth of a second.
-const STENCIL: &str = "--rows 1000 --columns 500 --steps 100 --checkpoint-every 50";
+const STENCIL: &str = "--rows 1000 --columns 500 --steps 100 --ranks 16 --checkpoint-every 50";
+/// Each rank sends each other 200 KB in a round.
+const PAGERANK: &str = "--random 200000 --edges 8000000 --rounds 10 --checkpoint-every 4";
+const K_MEDOIDS: &str = "--random 30000 --k 64 --ranks 16 --checkpoint-every 5";
 const UTS: &str = "-t 1 -a 3 -d 11 -b 4 -r 19";
 const TASK_BENCH: &str = "--pattern random-nearest --width 40 --steps 100 --iterations 8000";
 
-pub(crate) const PROGRAMS: [Program; 15] = [
+pub(crate) const PROGRAMS: [Program; 17] = [
     SUM_EULER,
     program("liouville", "--upto 100000000 --tasks 200", MAPS, 200, "-3884"),
     program("queens", "--board 15", DIVISIONS, 100, "2279184"),
@@ -66,7 +71,9 @@ pub(crate) const PROGRAMS: [Program; 15] = [
         300,
         "5880121169931680734",
     ),
-    program("stencil", STENCIL, &["bands"], 10, "5945733120749905884"),
+    program("stencil", STENCIL, SUPERSTEPS, 10, "5945733120749905884"),
+    program("pagerank", PAGERANK, SUPERSTEPS, 10, "6270409040061037785"),
+    program("k_medoids", K_MEDOIDS, SUPERSTEPS, 10, "1447.9781866335106"),
     program("knapsack", "--items 100 --seed 27", &["par-maximise"], 100, "3579587"),
     program("quadrature", "--function peak --tolerance 1e-8", DIVISIONS, 100, "9839707.230341071"),
     Program {
@@ -115,8 +122,8 @@ impl fmt::Display for Configuration {
 impl Program {
     /// Whether it can keep its results in a journal.
     pub(crate) fn has_journal(&self) -> bool {
-        let lack_it = ["stencil", "sweep", "cholesky", "wavefront", "wordcount", "task_bench"];
-        !lack_it.contains(&self.name)
+        let lack_it = ["sweep", "cholesky", "wavefront", "wordcount", "task_bench"];
+        self.skeletons != SUPERSTEPS && !lack_it.contains(&self.name)
     }
 }
 
@@ -175,9 +182,9 @@ mod tests {
     #[test]
     fn all_means_every_combination_once() {
         let all = all(&mpis(), ALL, ALL);
-        assert_eq!(all.len(), 96);
+        assert_eq!(all.len(), 104);
         let unequal = |i: usize| all[i + 1..].iter().all(|other| *other != all[i]);
-        assert!((0..96).all(unequal));
+        assert!((0..104).all(unequal));
         assert!(PROGRAMS.iter().all(|program| program.skeletons.len() <= SKELETONS_MAX));
         // The first few differ in launcher and lane.
         assert_ne!(all[0].mpi.family, all[1].mpi.family);

@@ -2,8 +2,8 @@
 //! with or without a launcher, and its root prints one line of JSON.
 
 use crate::{
-    bsp, bulk, cancel, detection, divide, gather, idle, mail, memory, noop, pagerank, reaction,
-    recovery, spawn, startup, steal, succession, supervision, trips,
+    bsp, bulk, cancel, detection, divide, gather, idle, mail, memory, noop, reaction, recovery,
+    spawn, startup, steal, succession, supervision, trips,
 };
 use clap::Subcommand;
 use serde::Serialize;
@@ -48,7 +48,6 @@ scenarios! {
     Bulk => bulk::job,
     Gather => gather::job,
     Mail => mail::job,
-    Pagerank => pagerank::job,
     Reaction => reaction::job,
     Idle => idle::job,
     Memory => memory::job,

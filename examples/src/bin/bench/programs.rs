@@ -1,5 +1,5 @@
-//! Whole programs against hand-written ones: the sweep and the stencil against plain MPI, the
-//! others against rayon.
+//! Whole programs against hand-written ones: the sweep and bulk-synchronous programs against plain
+//! MPI, the others against rayon.
 
 use crate::launch::{self, Bench, Printed};
 use crate::proc::Peaks;
@@ -15,14 +15,15 @@ const PES: u32 = 2;
 /// The sizes in megabytes of the sweep's table, and of one that takes hardly any memory.
 const TABLE: u32 = 50;
 const SMALL_TABLE: u32 = 1;
-const STENCIL: &str = "--rows 512 --columns 512 --steps 10000";
 const CHOLESKY: &str = "--size 4096 --json";
 /// The interval at which the memory of processes is read.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     measure_sweep(bench, report)?;
-    measure_stencil(bench, report)?;
+    against_mpi(bench, report, ("stencil", "--rows 512 --columns 512 --steps 10000"), 1.5)?;
+    against_mpi(bench, report, ("k_medoids", "--random 20000 --k 64"), 1.05)?;
+    against_mpi(bench, report, ("pi", "--intervals 1000000000"), 1.05)?;
     let knapsack = "--items 100 --seed 27";
     against_rayon(bench, report, ("knapsack", knapsack), "par-maximise")?;
     let quadrature = "--function peak --tolerance 1e-8";
@@ -73,15 +74,21 @@ fn watched(bench: &Bench, program: &Command, known: &mut Option<Value>) -> Resul
     Ok((finished??.printed(known)?, peaks.sum()))
 }
 
-/// Measures two PEs that exchange rows of 4 KiB at each step.
-fn measure_stencil(bench: &Bench, report: &mut Report) -> Result<()> {
-    let ours = bench.program("stencil", &format!("{STENCIL} --threads 1 --json"));
+/// Measures two PEs of a bulk-synchronous program against plain MPI.
+fn against_mpi(
+    bench: &Bench,
+    report: &mut Report,
+    (program, flags): (&str, &str),
+    at_most: f64,
+) -> Result<()> {
+    let ours = bench.program(program, &format!("{flags} --ranks 2 --threads 1 --json"));
     let contenders = [
-        ("MPI by hand", bench.on(PES, &bench.program("stencil_mpi", STENCIL))),
+        ("MPI by hand", bench.on(PES, &bench.program(&format!("{program}_mpi"), flags))),
         ("2 PEs", bench.on(PES, &ours)),
     ];
-    let [mpi, ours] = report.contest(bench, ROUNDS, "stencil", contenders, None)?;
-    report.goal("stencil: time over MPI by hand", &ours.over(&mpi), Unit::TIMES, Goal::AtMost(1.5));
+    let [mpi, ours] = report.contest(bench, ROUNDS, program, contenders, None)?;
+    let what = format!("{program}: time over MPI by hand");
+    report.goal(&what, &ours.over(&mpi), Unit::TIMES, Goal::AtMost(at_most));
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Symmetric sparse matrices, and the rows of one rank.
 
-use crate::ranged;
+use crate::{own_range, ranged};
 use serde::{Deserialize, Serialize};
 use sprs::io::read_matrix_market;
 use std::collections::BTreeMap;
@@ -8,10 +8,24 @@ use std::ops::Range;
 use std::path::PathBuf;
 use ultramarine::{Error, Result};
 
+/// What is solved, and how far.
+#[derive(Clone, clap::Args)]
+pub struct Flags {
+    #[command(flatten)]
+    source: Source,
+    /// The residual to reach: ‖b − A·x‖ / ‖b‖.
+    #[arg(long, value_name = "R", default_value_t = 1e-8)]
+    tolerance: f64,
+    /// The most iterations.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(value_parser = ranged::<u64>(1..=1_000_000_000))]
+    iterations: u64,
+}
+
 /// Which matrix.
 #[derive(Clone, clap::Args)]
 #[group(required = false, multiple = false)]
-pub struct Source {
+struct Source {
     /// A symmetric matrix, as a Matrix Market file.
     #[arg(long, value_name = "FILE")]
     matrix: Option<PathBuf>,
@@ -19,6 +33,17 @@ pub struct Source {
     #[arg(long, value_name = "N", default_value_t = 300)]
     #[arg(value_parser = ranged::<u32>(1..=20_000))]
     laplacian: u32,
+}
+
+/// A·x = b, where b = A·1.
+#[derive(Serialize, Deserialize)]
+pub struct Problem {
+    /// A.
+    pub matrix: Matrix,
+    /// The residual to reach.
+    pub tolerance: f64,
+    /// The most iterations.
+    pub iterations: u64,
 }
 
 /// A symmetric matrix.
@@ -38,13 +63,24 @@ pub enum Matrix {
     },
 }
 
-impl Source {
+impl Flags {
     /// Reads the matrix.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or its matrix is not square or not symmetric.
-    pub fn read(&self) -> Result<Matrix> {
+    /// The tolerance is no positive number; or the file cannot be read, or its matrix is not square
+    /// or not symmetric.
+    pub fn problem(&self) -> Result<Problem> {
+        let Flags { tolerance, iterations, .. } = *self;
+        if tolerance.is_nan() || tolerance <= 0.0 {
+            return Err(Error::other(format!("--tolerance {tolerance}: more than 0 is expected")));
+        }
+        Ok(Problem { matrix: self.source.read()?, tolerance, iterations })
+    }
+}
+
+impl Source {
+    fn read(&self) -> Result<Matrix> {
         let Some(path) = &self.matrix else { return Ok(Matrix::Laplacian(self.laplacian)) };
         let wrong = |what: String| Error::other(format!("{}: {what}", path.display()));
         let triplets = read_matrix_market::<f64, usize, _>(path);
@@ -109,20 +145,14 @@ pub struct Rows {
     pub sums: Vec<f64>,
 }
 
-/// The rows of a rank.
-pub fn own_rows(size: usize, rank: u32, ranks: u32) -> Range<usize> {
-    let bound = |rank: u32| (size as u128 * u128::from(rank) / u128::from(ranks)) as usize;
-    bound(rank)..bound(rank + 1)
-}
-
 impl Rows {
     /// Those of this rank.
     pub fn of(matrix: &Matrix, rank: u32, ranks: u32) -> Self {
         let size = matrix.size();
-        let own = own_rows(size, rank, ranks);
+        let own = own_range(size, rank, ranks);
         let owner = |row: usize| {
             let near = (row as u128 * u128::from(ranks) / size as u128) as u32;
-            let is_owner = |rank: &u32| own_rows(size, *rank, ranks).contains(&row);
+            let is_owner = |rank: &u32| own_range(size, *rank, ranks).contains(&row);
             (near.saturating_sub(1)..ranks).find(is_owner).unwrap_or(near)
         };
         // By owner: what it has of which this rank needs something, and which own rows need it. The

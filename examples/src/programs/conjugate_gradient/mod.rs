@@ -8,55 +8,21 @@
 pub mod matrix;
 
 use crate::programs::stencil::plate::digest;
-use crate::{Job, name_of, ranged, run_program};
-use clap::ValueEnum;
-use matrix::{Matrix, Rows, Source, dot};
+use crate::supersteps::Skeleton;
+use crate::{Job, SuperstepFlags, name_of, run_program};
+use matrix::{Flags, Problem, Rows, dot};
 use serde::{Deserialize, Serialize};
-use std::num::NonZeroU64;
 use std::time::Instant;
-use ultramarine::skeletons::bsp::{Comm, Next, Program, Start, bsp, op};
-use ultramarine::{Error, Result};
+use ultramarine::Result;
+use ultramarine::skeletons::bsp::{Comm, Next, Program, Start, op};
 
 /// Solve A·x = b, where b = A·1, by conjugate gradients.
 #[derive(Clone, clap::Args)]
 struct Arguments {
     #[command(flatten)]
-    source: Source,
-    /// The residual to reach: ‖b − A·x‖ / ‖b‖.
-    #[arg(long, value_name = "R", default_value_t = 1e-8)]
-    tolerance: f64,
-    /// The most iterations.
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
-    #[arg(value_parser = ranged::<u64>(1..=1_000_000_000))]
-    iterations: u64,
-    /// The number of ranks: the result is the same, bit for bit, on any number of PEs.
-    #[arg(long, value_name = "P", default_value_t = 8)]
-    #[arg(value_parser = ranged::<u32>(1..=100_000))]
-    ranks: u32,
-    /// The number of supersteps between two checkpoints; three are an iteration. Without this there
-    /// are none.
-    #[arg(long, value_name = "K")]
-    #[arg(value_parser = ranged::<u64>(1..=1_000_000_000))]
-    checkpoint_every: Option<u64>,
-    /// How the work is spread over the PEs.
-    #[arg(long, value_enum, default_value_t = Skeleton::Ranks)]
-    skeleton: Skeleton,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Skeleton {
-    /// By ranks.
-    Ranks,
-    /// All on one thread of the root.
-    Sequential,
-}
-
-/// What each rank is made from.
-#[derive(Serialize, Deserialize)]
-struct Problem {
-    matrix: Matrix,
-    tolerance: f64,
-    iterations: u64,
+    flags: Flags,
+    #[command(flatten)]
+    supersteps: SuperstepFlags,
 }
 
 /// What a rank does in a superstep.
@@ -229,21 +195,13 @@ pub fn main() -> Result<()> {
     run_program("conjugate_gradient", conjugate_gradient)
 }
 
-async fn conjugate_gradient(job: Job, arguments: Arguments) -> Result<()> {
-    let Arguments { source, tolerance, iterations, ranks, checkpoint_every, skeleton } = arguments;
-    if tolerance.is_nan() || tolerance <= 0.0 {
-        return Err(Error::other(format!("--tolerance {tolerance}: more than 0 is expected")));
-    }
-    let problem = Problem { matrix: source.read()?, tolerance, iterations };
+async fn conjugate_gradient(job: Job, Arguments { flags, supersteps }: Arguments) -> Result<()> {
+    let problem = flags.problem()?;
     let start = Instant::now();
-    let (iterations, residual, x) = match skeleton {
+    let (iterations, residual, x) = match supersteps.skeleton {
         Skeleton::Ranks => {
-            let ranks = ranks.min(problem.matrix.size() as u32);
-            let mut run = bsp::<Solver>(problem).ranks(ranks);
-            if let Some(every) = checkpoint_every.and_then(NonZeroU64::new) {
-                run = run.checkpoint_every(every);
-            }
-            let parts = job.progress(None, run.run(&job.cx)).await?;
+            let size = problem.matrix.size();
+            let parts = supersteps.run::<Solver>(&job, problem, size).await?;
             let (iterations, residual, _) = parts[0];
             (iterations, residual, parts.into_iter().flat_map(|(.., x)| x).collect())
         }
@@ -251,7 +209,7 @@ async fn conjugate_gradient(job: Job, arguments: Arguments) -> Result<()> {
     };
     let farthest = x.iter().map(|x| (x - 1.0).abs()).fold(0.0, f64::max);
     let result = digest(0, &x).cast_signed();
-    let report = job.report(name_of(&skeleton), start, result).await?;
+    let report = job.report(name_of(&supersteps.skeleton), start, result).await?;
     let report = report.with("iterations", iterations).with("residual", residual);
     report.with("error", farthest).print()
 }

@@ -6,40 +6,22 @@
 
 pub mod plate;
 
-use crate::{Job, name_of, ranged, run_program};
-use clap::ValueEnum;
+use crate::supersteps::Skeleton;
+use crate::{Job, SuperstepFlags, name_of, own_range, run_program};
 use plate::{Plate, digest};
 use serde::{Deserialize, Serialize};
-use std::num::NonZeroU64;
 use std::ops::Range;
 use std::time::Instant;
 use ultramarine::Result;
-use ultramarine::skeletons::bsp::{Comm, Next, Program, Start, bsp};
+use ultramarine::skeletons::bsp::{Comm, Next, Program, Start};
 
 /// Let heat spread through a plate that is divided among ranks.
 #[derive(Clone, clap::Args)]
 struct Arguments {
     #[command(flatten)]
     plate: Plate,
-    /// The number of ranks, if the plate has as many rows [default: that of the PEs].
-    #[arg(long, value_name = "N")]
-    #[arg(value_parser = ranged::<u32>(1..=20_000))]
-    ranks: Option<u32>,
-    /// The number of steps between two checkpoints: the most that a death can cost.
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    #[arg(value_parser = ranged::<u64>(1..=1_000_000_000))]
-    checkpoint_every: u64,
-    /// How the work is spread over the PEs.
-    #[arg(long, value_enum, default_value_t = Skeleton::Bands)]
-    skeleton: Skeleton,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Skeleton {
-    /// A band of rows for each rank.
-    Bands,
-    /// All rows on one thread of the root.
-    Sequential,
+    #[command(flatten)]
+    supersteps: SuperstepFlags,
 }
 
 /// The band of a rank.
@@ -61,8 +43,7 @@ impl Program for Band {
     type Output = Vec<f64>;
 
     fn new(start: &Start, plate: &Plate) -> Self {
-        let [rank, ranks] = [start.rank, start.ranks].map(|n| n as usize);
-        let rows = plate.rows * rank / ranks..plate.rows * (rank + 1) / ranks;
+        let rows = own_range(plate.rows, start.rank, start.ranks);
         let points = plate.points()[plate.around(&rows)].to_vec();
         let next = points.clone();
         Band { plate: *plate, rows, points, next }
@@ -100,17 +81,12 @@ pub fn main() -> Result<()> {
     run_program("stencil", stencil)
 }
 
-async fn stencil(job: Job, arguments: Arguments) -> Result<()> {
-    let Arguments { plate, ranks, checkpoint_every, skeleton } = arguments;
+async fn stencil(job: Job, Arguments { plate, supersteps }: Arguments) -> Result<()> {
     let start = Instant::now();
     let mut points = plate.points();
-    match skeleton {
-        Skeleton::Bands => {
-            let ranks = ranks.unwrap_or(job.cx.pes()).min(plate.rows as u32);
-            let run = bsp::<Band>(plate).ranks(ranks);
-            let every = NonZeroU64::new(checkpoint_every).unwrap_or(NonZeroU64::MIN);
-            let bands = run.checkpoint_every(every).run(&job.cx);
-            let bands = job.progress(None, bands).await?.concat();
+    match supersteps.skeleton {
+        Skeleton::Ranks => {
+            let bands = supersteps.run::<Band>(&job, plate, plate.rows).await?.concat();
             points[plate.columns..][..bands.len()].copy_from_slice(&bands);
         }
         Skeleton::Sequential => {
@@ -122,7 +98,7 @@ async fn stencil(job: Job, arguments: Arguments) -> Result<()> {
         }
     }
     let result = digest(0, &points).cast_signed();
-    let report = job.report(name_of(&skeleton), start, result).await?;
+    let report = job.report(name_of(&supersteps.skeleton), start, result).await?;
     let step_us = report.elapsed().as_secs_f64() * 1e6 / plate.steps as f64;
     report.with("step_us", step_us).print()
 }

@@ -1,0 +1,5 @@
+//! The program of [`ultramarine_examples::programs::pi`].
+
+fn main() -> ultramarine::Result<()> {
+    ultramarine_examples::programs::pi::main()
+}

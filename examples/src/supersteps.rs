@@ -1,0 +1,60 @@
+//! What bulk-synchronous programs share: their flags.
+
+use crate::{Job, ranged};
+use clap::ValueEnum;
+use std::num::NonZeroU64;
+use ultramarine::Result;
+use ultramarine::skeletons::bsp::{Program, bsp};
+
+/// How a bulk-synchronous program is run.
+#[derive(Clone, clap::Args)]
+pub struct SuperstepFlags {
+    /// The number of ranks: the result is the same, bit for bit, on any number of PEs.
+    #[arg(long, value_name = "P", default_value_t = 8)]
+    #[arg(value_parser = ranged::<u32>(1..=100_000))]
+    pub ranks: u32,
+    /// The number of supersteps between two checkpoints. Without this there are none.
+    #[arg(long, value_name = "K")]
+    #[arg(value_parser = ranged::<u64>(1..=1_000_000_000))]
+    checkpoint_every: Option<u64>,
+    /// How the work is spread over the PEs.
+    #[arg(long, value_enum, default_value_t = Skeleton::Ranks)]
+    pub skeleton: Skeleton,
+}
+
+/// See [`SuperstepFlags`].
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Skeleton {
+    /// By ranks.
+    Ranks,
+    /// All on one thread of the root.
+    Sequential,
+}
+
+impl SuperstepFlags {
+    /// Runs a program; returns the outputs of its ranks. There are at most as many ranks as `parts`
+    /// of the work.
+    ///
+    /// # Errors
+    ///
+    /// The run has failed.
+    pub async fn run<P: Program>(
+        &self,
+        job: &Job,
+        argument: P::Argument,
+        parts: usize,
+    ) -> Result<Vec<P::Output>> {
+        let ranks = u32::try_from(parts).map_or(self.ranks, |parts| self.ranks.min(parts));
+        let mut run = bsp::<P>(argument).ranks(ranks);
+        if let Some(every) = self.checkpoint_every.and_then(NonZeroU64::new) {
+            run = run.checkpoint_every(every);
+        }
+        Ok(job.progress(None, run.run(&job.cx)).await?)
+    }
+}
+
+/// The range of the `parts` that a rank has. Ranges differ in length by 1 at most.
+pub fn own_range(parts: usize, rank: u32, ranks: u32) -> std::ops::Range<usize> {
+    let bound = |rank: u32| (parts as u128 * u128::from(rank) / u128::from(ranks)) as usize;
+    bound(rank)..bound(rank + 1)
+}
