@@ -172,7 +172,7 @@ impl fmt::Display for Summary {
 }
 
 /// As in `2026-01-31T12:00:00Z`.
-fn time(unix_s: u64) -> impl fmt::Display {
+pub(crate) fn time(unix_s: u64) -> impl fmt::Display {
     /// The last second of the year 9999: later times cannot be shown.
     const MAX: u64 = 253_402_300_799;
     let time: SystemTime = UNIX_EPOCH + Duration::from_secs(unix_s.min(MAX));

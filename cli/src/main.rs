@@ -12,6 +12,7 @@
 //! | `subprocess` | running another program for its output |
 #![forbid(unsafe_code)]
 
+mod checkpoint;
 mod completions;
 mod doctor;
 mod error;
@@ -34,6 +35,7 @@ enum Command {
     Doctor(doctor::Arguments),
     Topo(Box<TopoFlags>),
     Journal(journal::Arguments),
+    Checkpoint(checkpoint::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -45,6 +47,7 @@ fn main() -> error::Result<ExitCode> {
         // That the flags are right is seen here. The probe reads them again.
         Command::Topo(_) => topo::run()?,
         Command::Journal(arguments) => journal::run(&arguments)?,
+        Command::Checkpoint(arguments) => checkpoint::run(&arguments)?,
         Command::Completions(arguments) => completions::run(&arguments)?,
         Command::Man(arguments) => man::run(&arguments)?,
     }

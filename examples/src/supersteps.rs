@@ -3,6 +3,7 @@
 use crate::{Job, ranged};
 use clap::ValueEnum;
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 use ultramarine::Result;
 use ultramarine::skeletons::bsp::{Program, bsp};
 
@@ -13,10 +14,14 @@ pub struct SuperstepFlags {
     #[arg(long, value_name = "P", default_value_t = 8)]
     #[arg(value_parser = ranged::<u32>(1..=100_000))]
     pub ranks: u32,
-    /// The number of supersteps between two checkpoints. Without this there are none.
+    /// The number of supersteps between two checkpoints. Without this the interval is the best one
+    /// for what a checkpoint costs and how often hosts fail (`ULTRAMARINE_HOST_MTBF`).
     #[arg(long, value_name = "K")]
     #[arg(value_parser = ranged::<u64>(1..=1_000_000_000))]
     checkpoint_every: Option<u64>,
+    /// Put checkpoints into this directory, too, and go on from there.
+    #[arg(long, value_name = "DIR")]
+    checkpoint_dir: Option<PathBuf>,
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::Ranks)]
     pub skeleton: Skeleton,
@@ -48,6 +53,9 @@ impl SuperstepFlags {
         let mut run = bsp::<P>(argument).ranks(ranks);
         if let Some(every) = self.checkpoint_every.and_then(NonZeroU64::new) {
             run = run.checkpoint_every(every);
+        }
+        if let Some(directory) = &self.checkpoint_dir {
+            run = run.checkpoint_dir(directory);
         }
         Ok(job.progress(None, run.run(&job.cx)).await?)
     }

@@ -57,6 +57,7 @@
 //! | `positions` | which items are done? |
 //! | `builds` | which build of the program has done them? |
 //! | `process` | what if a signal ends the process? |
+//! | `checkpoints` | what is in a directory of checkpoints? |
 //! | `whole` | what if a file is to have all of its records, or not to be there? |
 //! | `error` | what does the user read? |
 //!
@@ -128,6 +129,7 @@
 #![forbid(unsafe_code)]
 
 mod builds;
+mod checkpoints;
 mod error;
 mod header;
 mod journal;
@@ -143,6 +145,7 @@ mod whole;
 mod window;
 
 pub use builds::{BuildResults, Builds, OtherBuilds};
+pub use checkpoints::{Checkpoint, Part};
 pub use error::{OpenError, Refusal, WriteError};
 pub use header::{Digest, Identity};
 pub use journal::{Journal, WAITING_BYTES_MAX};

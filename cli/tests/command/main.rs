@@ -14,6 +14,7 @@
 //! | `papers` | completions and manual pages |
 
 mod binding;
+mod checkpoint;
 mod doctor;
 mod dry_run;
 mod harness;

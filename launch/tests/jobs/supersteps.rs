@@ -2,7 +2,7 @@
 #![cfg(feature = "mpi")]
 
 use crate::common::job::{die, kill, run, run_restartable};
-use crate::common::launcher::{is_well_over_each_lane, launched, over_each_lane};
+use crate::common::launcher::{is_well_over_each_lane, launched, launched_with, over_each_lane};
 use futures_util::future::try_join;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU64;
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::bsp::{BspError, Comm, Next, Program, Start, bsp, op};
+use ultramarine_testkit::itself;
 
 const RANKS: u32 = 8;
 const LAST: u64 = 120;
@@ -170,6 +171,49 @@ fn a_program_survives_the_root() {
         Ok(())
     };
     over_each_lane(3, || run_restartable(main)).for_each(|(_, ended)| ended.is_well());
+}
+
+/// The variable that names the directory for checkpoints; and the one that says whether the job is
+/// to be killed.
+const FOLDER: &str = "SUPERSTEPS_FOLDER";
+const IS_KILLED: &str = "SUPERSTEPS_KILLED";
+
+/// Once all processes are killed at once, and the job is started again with others.
+#[test]
+fn a_job_that_was_killed_goes_on_with_other_processes() {
+    let main = async |cx: Context| {
+        let folder = std::env::var_os(FOLDER).expect("the test names it");
+        let every = const { NonZeroU64::new(10).unwrap() };
+        let ring = bsp::<Ring>(200).ranks(RANKS).checkpoint_every(every).checkpoint_dir(folder);
+        if std::env::var_os(IS_KILLED).is_some() {
+            let all_die = async {
+                while REACHED.load(Relaxed) < 60 {
+                    cx.sleep(Duration::from_millis(1)).await;
+                }
+                cx.tell_all(async |_: Context, ()| die(), ()).map_err(BspError::from)?;
+                cx.sleep(Duration::from_mins(1)).await;
+                Ok(())
+            };
+            drop(try_join(ring.run(&cx), all_die).await);
+            unreachable!("it is killed");
+        }
+        assert!(ring.run(&cx).await? == outputs());
+        let steps = STEPS.load(Relaxed);
+        assert!(steps < u64::from(RANKS) * 110, "{steps} steps");
+        Ok(())
+    };
+    let program = itself(|| run(main));
+    for lane in ["mpi", "tcp"] {
+        let folder = tempfile::tempdir().expect("there is room");
+        let folder = folder.path().join("new").into_os_string();
+        let killed = [(FOLDER, folder.clone()), (IS_KILLED, "1".into())];
+        let Some(ended) = launched_with(4, lane, &killed, &program) else { return };
+        assert!(!ended.is_success, "{}", ended.out);
+        for processes in [2, 1] {
+            let again = launched_with(processes, lane, &[(FOLDER, folder.clone())], &program);
+            again.expect("there is a launcher").is_well();
+        }
+    }
 }
 
 /// A rank that leaves what was sent to it.

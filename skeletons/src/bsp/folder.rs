@@ -1,22 +1,13 @@
-//! Checkpoints in a directory which all hosts see.
-//!
-//! ```text
-//! DIR/lock                             held by the job that writes here
-//! DIR/superstep-600.3/ranks-0-16       a checkpoint, of generation 3: the file of a PE
-//! DIR/superstep-600.3/ranks-16-32
-//! DIR/superstep-700.3/ranks-0-16.new   being written
-//! ```
-//!
-//! A file is a journal (`ultramarine-journal`), whose items are the ranks. It gets its name when it
-//! is whole and on the disk. A checkpoint is whole if there are files for all ranks.
+//! Checkpoints in a directory which all hosts see: [`Checkpoint`] says how they are called. A file
+//! gets its name when it is whole and on the disk. The job that writes there holds `DIR/lock`.
 
 use super::machine::{Copy, Key};
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use ultramarine_journal::{Identity, OpenError, read_whole, write_whole};
+use std::path::PathBuf;
+use ultramarine_journal::{Checkpoint, Identity, OpenError, Part, read_whole, write_whole};
 use ultramarine_runtime::array::Encoded;
 
 /// Of so many checkpoints, the last, it is looked whether they are intact.
@@ -49,12 +40,6 @@ impl Drop for Lock {
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }
-}
-
-/// A file of a checkpoint.
-struct Part {
-    ranks: Range<u32>,
-    path: PathBuf,
 }
 
 impl Folder {
@@ -90,12 +75,13 @@ impl Folder {
     /// Looks for checkpoints that are whole, and of which the copies of these ranks are intact.
     pub(super) fn look(&self, ranks: Range<u32>) -> Result<Found, String> {
         self.make()?;
-        let keys = self.keys().map_err(|error| self.unusable("read", &error))?;
-        let generation = keys.iter().map(|key| key.generation).max().unwrap_or(0);
+        let all = Checkpoint::all_in(&self.path).map_err(|error| self.unusable("read", &error))?;
+        let generation = all.iter().map(|one| one.generation).max().unwrap_or(0);
         let mut found = Found { generation, keys: Vec::new() };
-        for key in keys.into_iter().rev() {
-            if found.keys.len() < LOOKED_AT && self.is_whole(key) && self.is_intact(key, &ranks)? {
-                found.keys.push(key);
+        for one in all.into_iter().rev() {
+            if found.keys.len() < LOOKED_AT && self.is_whole(one) && self.is_intact(one, &ranks)? {
+                let Checkpoint { generation, superstep } = one;
+                found.keys.push(Key { generation, superstep });
             }
         }
         Ok(found)
@@ -104,7 +90,8 @@ impl Folder {
     /// Reads copies of these ranks.
     pub(super) fn load(&self, key: Key, ranks: Range<u32>) -> Result<Copies, String> {
         let mut copies = Copies::new();
-        for part in self.parts_with(key, &ranks).map_err(|error| self.unusable("read", &error))? {
+        let one = checkpoint(key);
+        for part in self.parts_with(one, &ranks).map_err(|error| self.unusable("read", &error))? {
             let read = read_whole(&part.path, &self.identity, |items, bytes| {
                 let rank = items.start as u32;
                 if ranks.contains(&rank) {
@@ -115,8 +102,8 @@ impl Folder {
             read.map_err(|error| error.to_string())?;
         }
         if copies.len() < ranks.len() {
-            let name = self.of(key);
-            return Err(format!("the checkpoint `{}` has lost some ranks", name.display()));
+            let folder = one.folder(&self.path);
+            return Err(format!("the checkpoint `{}` has lost some ranks", folder.display()));
         }
         Ok(copies)
     }
@@ -126,67 +113,51 @@ impl Folder {
         let (Some(first), Some(last)) = (copies.keys().next(), copies.keys().next_back()) else {
             return Ok(());
         };
-        let folder = self.of(key);
-        fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        let one = checkpoint(key);
+        fs::create_dir_all(one.folder(&self.path)).map_err(|error| error.to_string())?;
         let records = copies.iter().map(|(rank, copy)| {
             let item = u64::from(*rank);
             (item..item + 1, bytes_of(copy))
         });
-        let path = folder.join(format!("ranks-{first}-{}", last + 1));
+        let path = one.file(&self.path, u64::from(*first)..u64::from(*last) + 1);
         write_whole(path, &self.identity, records).map_err(|error| error.to_string())?;
         Ok(())
     }
 
     /// Removes what is before this checkpoint, if it is whole itself.
     pub(super) fn prune(&self, key: Key) {
-        if !self.is_whole(key) {
+        let last = checkpoint(key);
+        if !self.is_whole(last) {
             return tracing::warn!(
                 "not all hosts see the directory `{}`, so that a job could not go on from there",
                 self.path.display()
             );
         }
-        for former in self.keys().into_iter().flatten().filter(|other| *other < key) {
-            if let Err(error) = fs::remove_dir_all(self.of(former)) {
-                tracing::warn!("`{}` cannot be removed: {error}", self.of(former).display());
+        let all = Checkpoint::all_in(&self.path).into_iter().flatten();
+        for folder in all.filter(|one| *one < last).map(|one| one.folder(&self.path)) {
+            if let Err(error) = fs::remove_dir_all(&folder) {
+                tracing::warn!("`{}` cannot be removed: {error}", folder.display());
             }
         }
     }
 
-    fn of(&self, key: Key) -> PathBuf {
-        self.path.join(name_of(key))
-    }
-
-    /// What there is, or has been begun, in order.
-    fn keys(&self) -> io::Result<Vec<Key>> {
-        let mut keys = Vec::new();
-        for entry in fs::read_dir(&self.path)? {
-            keys.extend(entry?.file_name().to_str().and_then(key_of));
-        }
-        keys.sort_unstable();
-        Ok(keys)
-    }
-
-    fn parts_with(&self, key: Key, ranks: &Range<u32>) -> io::Result<Vec<Part>> {
-        let mut parts = parts(&self.of(key))?;
-        parts.retain(|part| part.ranks.start < ranks.end && ranks.start < part.ranks.end);
+    fn parts_with(&self, one: Checkpoint, ranks: &Range<u32>) -> io::Result<Vec<Part>> {
+        let mut parts = one.parts(&self.path)?;
+        let (start, end) = (u64::from(ranks.start), u64::from(ranks.end));
+        parts.retain(|part| part.items.start < end && start < part.items.end);
         Ok(parts)
     }
 
-    /// Whether there are files for all ranks.
-    fn is_whole(&self, key: Key) -> bool {
-        let parts = parts(&self.of(key)).unwrap_or_default();
-        let reached = parts.iter().fold(0, |reached, Part { ranks, .. }| {
-            if ranks.start <= reached { reached.max(ranks.end) } else { reached }
-        });
-        u64::from(reached) == self.identity.items
+    fn is_whole(&self, one: Checkpoint) -> bool {
+        one.is_whole(&self.path, self.identity.items)
     }
 
     /// Whether what was written of these ranks can be read.
     ///
     /// An error: it belongs to something else.
-    fn is_intact(&self, key: Key, ranks: &Range<u32>) -> Result<bool, String> {
+    fn is_intact(&self, one: Checkpoint, ranks: &Range<u32>) -> Result<bool, String> {
         let mut missing = ranks.len();
-        for part in self.parts_with(key, ranks).map_err(|error| self.unusable("read", &error))? {
+        for part in self.parts_with(one, ranks).map_err(|error| self.unusable("read", &error))? {
             let read = read_whole(&part.path, &self.identity, |items, _| {
                 missing -= usize::from(ranks.contains(&(items.start as u32)));
                 Ok(())
@@ -200,7 +171,8 @@ impl Folder {
             }
         }
         if missing > 0 {
-            tracing::warn!("the checkpoint `{}` is damaged, and not used", self.of(key).display());
+            let folder = one.folder(&self.path);
+            tracing::warn!("the checkpoint `{}` is damaged, and not used", folder.display());
         }
         Ok(missing == 0)
     }
@@ -211,34 +183,8 @@ impl Folder {
     }
 }
 
-/// The name of a checkpoint's folder.
-fn name_of(Key { generation, superstep }: Key) -> String {
-    format!("superstep-{superstep}.{generation}")
-}
-
-fn key_of(name: &str) -> Option<Key> {
-    let (superstep, generation) = name.strip_prefix("superstep-")?.split_once('.')?;
-    Some(Key { generation: generation.parse().ok()?, superstep: superstep.parse().ok()? })
-}
-
-/// The files of a checkpoint, in the order of their ranks.
-fn parts(folder: &Path) -> io::Result<Vec<Part>> {
-    let mut parts = Vec::new();
-    let entries = match fs::read_dir(folder) {
-        // Another PE has just removed it.
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(parts),
-        entries => entries?,
-    };
-    for entry in entries {
-        let entry = entry?;
-        let ranks = entry.file_name().to_str().and_then(|name| {
-            let (start, end) = name.strip_prefix("ranks-")?.split_once('-')?;
-            Some(start.parse().ok()?..end.parse().ok()?)
-        });
-        parts.extend(ranks.map(|ranks| Part { ranks, path: entry.path() }));
-    }
-    parts.sort_unstable_by_key(|part| part.ranks.start);
-    Ok(parts)
+fn checkpoint(Key { generation, superstep }: Key) -> Checkpoint {
+    Checkpoint { generation, superstep }
 }
 
 const ENDED: u8 = 0;
