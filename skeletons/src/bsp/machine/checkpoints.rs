@@ -12,7 +12,7 @@ use ultramarine_topology::Pe;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Key {
     pub(super) view: ViewId,
-    pub(super) superstep: u64,
+    pub superstep: u64,
 }
 
 /// A rank as it was when a superstep began.
@@ -27,7 +27,7 @@ pub enum Copy<C, O> {
 pub(super) type Offers = BTreeMap<Key, Vec<Range<u32>>>;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Held<C, O> {
+pub struct Held<C, O> {
     /// The PE that had the rank.
     owner: Pe,
     copy: Copy<C, O>,
@@ -35,7 +35,7 @@ struct Held<C, O> {
 
 /// See the [module](self).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Checkpoints<C, O>(BTreeMap<Key, BTreeMap<u32, Held<C, O>>>);
+pub struct Checkpoints<C, O>(pub BTreeMap<Key, BTreeMap<u32, Held<C, O>>>);
 
 impl<C, O> Default for Checkpoints<C, O> {
     fn default() -> Self {
@@ -66,7 +66,7 @@ impl<C: Clone, O: Clone> Checkpoints<C, O> {
     }
 
     /// Drops those before this one, which is whole.
-    pub(super) fn forget_before(&mut self, key: Key) -> impl Sized + use<C, O> {
+    pub fn forget_before(&mut self, key: Key) -> impl Sized + use<C, O> {
         let kept = self.0.split_off(&key);
         std::mem::replace(&mut self.0, kept)
     }

@@ -34,25 +34,29 @@ mod meeting;
 mod message;
 mod recovery;
 mod span;
+mod state;
 mod superstep;
 #[cfg(test)]
 mod tests;
 mod view;
 
-use self::checkpoints::{Checkpoints, Copy, Key, Offers};
+use self::checkpoints::{Copy, Offers};
 use self::meeting::{Early, Meeting};
 use self::recovery::Restoring;
 use self::superstep::Doing;
-use self::view::{View, ViewId};
+use self::view::View;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 use std::sync::Arc;
 use ultramarine_topology::{Pe, Topology};
 
+pub use self::checkpoints::{Checkpoints, Key};
 pub use self::kind::{Kind, Next, Saving, Step, Trouble};
 pub use self::message::{Effect, Facts, Job, JobOf, Letter, Message, MessageOf, Told, Waste, Work};
+pub use self::view::ViewId;
 
 /// A rank on its PE.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Seat<K: Kind> {
     /// `None`: it takes a step, or is being restored.
     next: Option<Next<K::State, K::Output>>,
@@ -60,6 +64,7 @@ struct Seat<K: Kind> {
     results: Vec<Option<K::Value>>,
 }
 
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Phase<K: Kind> {
     /// This PE does not take part yet.
     Outside,
@@ -100,12 +105,12 @@ pub struct Machine<K: Kind> {
     early_copies: Vec<(Key, CopiesOf<K>)>,
     /// Whether all slept in the last superstep, and none sent anything.
     is_quiet: bool,
-    checkpoints: Checkpoints<K::Saved, K::Output>,
+    pub checkpoints: Checkpoints<K::Saved, K::Output>,
     /// The checkpoint that was begun last, and the number of own ranks that it lacks.
-    saving_now: Option<(Key, usize)>,
+    pub saving_now: Option<(Key, usize)>,
     /// The last checkpoint of which this PE's partner has copies; and the one that is whole.
     safe: Option<Key>,
-    whole: Option<Key>,
+    pub whole: Option<Key>,
     /// Of ranks that have ended, at home: of the last view of which there are any.
     outputs: (ViewId, BTreeMap<u32, K::Output>),
     effects: Vec<Effect<K>>,

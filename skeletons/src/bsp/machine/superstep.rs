@@ -9,14 +9,13 @@ use std::mem::take;
 use ultramarine_topology::Pe;
 
 /// What ranks do in a superstep.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Doing<K: Kind> {
     pub(super) is_any_sent: bool,
     pub(super) letters: BTreeMap<Pe, Vec<Letter<K::Content>>>,
-    pub(super) collected: Vec<Collected<K>>,
+    /// The operations, with the first rank that took part, and the values of the ranks.
+    pub(super) collected: Vec<(u32, K::Operation, BTreeMap<u32, K::Value>)>,
 }
-
-/// An operation, with the first rank that took part, and the values of the ranks.
-type Collected<K> = (u32, <K as Kind>::Operation, BTreeMap<u32, <K as Kind>::Value>);
 
 impl<K: Kind> Doing<K> {
     pub(super) fn new() -> Self {
