@@ -59,28 +59,34 @@ impl SuperstepsCase {
     /// The cases that take seconds.
     pub fn quick() -> Vec<(&'static str, SuperstepsCase)> {
         let new = SuperstepsCase::new;
+        let far = Habit::Ring(3);
         vec![
-            ("two PEs, three ranks", new(2, 3, 3).mortal_root()),
-            ("two PEs, two ranks, longer", new(2, 2, 5).mortal_root()),
-            ("two PEs that are invited", new(2, 2, 2).mortal_root().invited()),
-            ("two PEs with sums", new(2, 2, 4).collecting().mortal_root()),
-            ("two PEs that sleep", new(2, 3, 4).that(Habit::Wakes).mortal_root()),
-            ("two PEs that stall", new(2, 3, 2).that(Habit::Sleeps).unsaved()),
+            ("two PEs", new(2, 3, 5).mortal_root().invited()),
+            ("two PEs with sums", new(2, 3, 4).collecting().mortal_root()),
+            ("two PEs that sleep", new(2, 3, 5).that(Habit::Wakes).collecting().mortal_root()),
+            ("two PEs that stall", new(2, 3, 2).that(Habit::Sleeps).mortal_root()),
             ("two PEs without checkpoints", new(2, 3, 3).unsaved().mortal_root()),
-            ("three PEs without checkpoints", new(3, 3, 2).unsaved()),
-            ("three PEs", new(3, 3, 2)),
-            ("four PEs that live", new(4, 4, 2).that(Habit::Ring(3)).unsaved().dying(0)),
+            ("three PEs", new(3, 3, 3).mortal_root()),
+            ("three PEs, longer", new(3, 3, 4)),
+            ("three PEs that sleep", new(3, 3, 4).that(Habit::Wakes).mortal_root()),
+            ("three PEs that are invited", new(3, 3, 2).collecting().mortal_root().invited()),
+            ("three PEs, two deaths", new(3, 3, 2).mortal_root().dying(2)),
+            ("three PEs without checkpoints", new(3, 3, 3).unsaved().mortal_root().dying(2)),
+            ("four PEs that live", new(4, 4, 3).that(far).collecting().dying(0)),
+            ("four PEs", new(4, 4, 2).that(far).unsaved()),
         ]
     }
 
     /// The cases that take minutes.
     pub fn large() -> Vec<(&'static str, SuperstepsCase)> {
         let new = SuperstepsCase::new;
+        let far = Habit::Ring(3);
         vec![
-            ("three PEs, the root dies", new(3, 3, 2).mortal_root()),
-            ("three PEs, longer", new(3, 3, 4)),
-            ("three PEs, two deaths", new(3, 3, 2).dying(2)),
-            ("four PEs", new(4, 4, 2).that(Habit::Ring(3)).unsaved()),
+            ("two PEs, many ranks", new(2, 5, 5).mortal_root().invited()),
+            ("three PEs, many ranks", new(3, 5, 3).mortal_root()),
+            ("three PEs, two deaths, longer", new(3, 3, 4).mortal_root().dying(2)),
+            ("four PEs, the root dies", new(4, 4, 2).that(far).unsaved().mortal_root()),
+            ("four PEs with checkpoints", new(4, 4, 3).that(far)),
         ]
     }
 }

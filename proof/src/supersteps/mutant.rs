@@ -35,7 +35,8 @@ impl SuperstepsCase {
         use SuperstepsMutant::{AwaitsNoReceipts, MeetsTooBriefly, TrustsPartners};
         member.view = Some(told.0);
         let (view, message) = &told;
-        let answer = match (self.mutant?, message) {
+        let Some(mutant) = self.mutant else { return Some(told) };
+        let answer = match (mutant, message) {
             (
                 AwaitsNoReceipts,
                 MessageOf::Batch { superstep, is_to_be_acknowledged: true, .. },
