@@ -89,9 +89,7 @@ fn main() -> ExitCode {
             quick.extend(MembershipCase::with_succession());
             cases.search(quick, MembershipCase::large)
         }
-        Proof::Supersteps { cases } => {
-            cases.search(SuperstepsCase::quick(), SuperstepsCase::large)
-        }
+        Proof::Supersteps { cases } => cases.search(SuperstepsCase::quick(), SuperstepsCase::large),
         Proof::Spin { large } => spin_says(large),
     };
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -75,7 +75,11 @@ impl SuperstepsCase {
                 member.ticket = work.ticket;
                 self.begins(member, work);
                 let what = if work.is_saved { What::Save } else { What::Step };
-                member.tasks.extend(jobs.into_iter().map(|job| Task { work, dead, what: what(job) }));
+                member.tasks.extend(jobs.into_iter().map(|job| Task {
+                    work,
+                    dead,
+                    what: what(job),
+                }));
             }
             Effect::Restore(work, ranks) => {
                 member.ticket = work.ticket;

@@ -14,6 +14,8 @@ pub enum SuperstepsMutant {
     AwaitsNoReceipts,
     /// A meeting has a round too few.
     MeetsTooBriefly,
+    /// What was sent is taken for sent in the receiver's superstep.
+    MixesSupersteps,
     /// Messages of an earlier view are taken for those of the receiver's.
     BelievesFormerViews,
     /// Work from before a death is taken for what was asked for last.
@@ -37,10 +39,9 @@ impl SuperstepsCase {
         let (view, message) = &told;
         let Some(mutant) = self.mutant else { return Some(told) };
         let answer = match (mutant, message) {
-            (
-                AwaitsNoReceipts,
-                MessageOf::Batch { superstep, is_to_be_acknowledged: true, .. },
-            ) => MessageOf::Received { superstep: *superstep },
+            (AwaitsNoReceipts, MessageOf::Batch { superstep, is_to_be_acknowledged: true, .. }) => {
+                MessageOf::Received { superstep: *superstep }
+            }
             (TrustsPartners, MessageOf::Kept { key, .. }) => MessageOf::Keeps { key: *key },
             (MeetsTooBriefly, MessageOf::Round { round, .. }) => {
                 let living = self.pes - state.heard[at as usize].count_ones();
@@ -57,7 +58,12 @@ impl SuperstepsCase {
     }
 
     /// What a PE hears when it is told this.
-    pub(super) fn hears(&self, member: &Member, (view, message): Told<Toy>) -> Told<Toy> {
+    pub(super) fn hears(&self, member: &Member, (view, mut message): Told<Toy>) -> Told<Toy> {
+        if let MessageOf::Batch { superstep, .. } = &mut message
+            && self.mutant == Some(SuperstepsMutant::MixesSupersteps)
+        {
+            *superstep = member.machine.superstep();
+        }
         let believes = self.mutant == Some(SuperstepsMutant::BelievesFormerViews);
         let now = member.view.filter(|now| believes && view < *now);
         (now.unwrap_or(view), message)

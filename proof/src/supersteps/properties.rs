@@ -41,9 +41,7 @@ pub(super) fn of(case: &SuperstepsCase) -> Vec<Property<SuperstepsCase>> {
         Property::always(COPIES_ARE_FEW, |_, state: &State| {
             state.fault != Some(Fault::KeepsTooMuch)
         }),
-        Property::always(NO_MACHINE_PANICS, |_, state: &State| {
-            state.fault != Some(Fault::Panics)
-        }),
+        Property::always(NO_MACHINE_PANICS, |_, state: &State| state.fault != Some(Fault::Panics)),
         Property::sometimes("the program is told", |_, state: &State| state.end.is_some()),
     ];
     if case.deaths > 0 {
