@@ -87,8 +87,8 @@ impl SuperstepsCase {
                 member.tasks.extend(ranks.into_iter().map(what));
                 if dead != 0 {
                     state.resumed = Some(work.superstep);
-                    // Of two deaths the second may be that of the partner.
-                    if state.dead.count_ones() == 1 && Some(work.superstep) < state.whole {
+                    // One death; of two the second may be that of the partner.
+                    if state.dead.is_power_of_two() && Some(work.superstep) < state.whole {
                         state.fault.get_or_insert(Fault::LosesCheckpoint);
                     }
                 }

@@ -25,9 +25,9 @@ pub(super) struct Supersteps {
     #[command(flatten)]
     setup: Setup,
     /// The number of supersteps
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long = "supersteps", value_name = "N", default_value_t = 10)]
     #[arg(value_parser = whole_number::<u64>(3..=100_000))]
-    supersteps: u64,
+    count: u64,
     /// How long a rank computes in each, in microseconds
     #[arg(long, value_name = "US", default_value_t = 1000)]
     #[arg(value_parser = whole_number::<u64>(1..=10_000_000))]
@@ -54,7 +54,7 @@ impl Supersteps {
         calm_ms: Option<f64>,
     ) -> Result<(Row, f64), ExperimentError> {
         let pes = base.machine.pes();
-        let plan = StencilRun::plan(pes, self.supersteps, saving, 1000 * self.step_us);
+        let plan = StencilRun::plan(pes, self.count, saving, 1000 * self.step_us);
         let job = Arc::new(StencilRun::new(plan, base.machine.topology()));
         let deaths = deaths.into_iter().map(|(after, death)| (BEGINS_NS + after, death));
         let figures = RunFigures::of(name, base, job, deaths.collect())?;
@@ -62,9 +62,9 @@ impl Supersteps {
         let at_ms = |what| noted(what).1.as_secs_f64() * 1e3;
         let took_ms = at_ms(OUTPUTS) - BEGINS_NS as f64 / 1e6;
         // Between the last PE's second step and its last one. After a death some come again.
-        let between = (self.supersteps - 2) as f64;
+        let between = (self.count - 2) as f64;
         let superstep_ms = calm_ms.is_none().then(|| (at_ms(LAST) - at_ms(SECOND)) / between);
-        let sent = noted(SENT).0 as f64 / f64::from(pes) / self.supersteps as f64;
+        let sent = noted(SENT).0 as f64 / f64::from(pes) / self.count as f64;
         let own = Row::default()
             .count("dead", "deaths", figures.report.deaths)
             .count("rounds", "rounds", pes.next_power_of_two().ilog2())

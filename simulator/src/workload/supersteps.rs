@@ -196,9 +196,10 @@ pub(crate) struct StencilRun {
 }
 
 impl StencilRun {
-    pub(crate) fn new(plan: Plan, topology: &Arc<Topology>) -> Self {
+    pub(crate) fn new(mut plan: Plan, topology: &Arc<Topology>) -> Self {
         let groups = Arc::new(SimulatedGroups::new(topology.pes(), topology.clone()));
-        StencilRun { groups, plan: Plan { topology: Some(topology.clone()), ..plan } }
+        plan.topology = Some(topology.clone());
+        StencilRun { groups, plan }
     }
 
     /// A run with a rank on each of these PEs.

@@ -13,9 +13,11 @@ use ultramarine_topology::Pe;
 pub(super) struct Doing<K: Kind> {
     pub(super) is_any_sent: bool,
     pub(super) letters: BTreeMap<Pe, Vec<Letter<K::Content>>>,
-    /// The operations, with the first rank that took part, and the values of the ranks.
-    pub(super) collected: Vec<(u32, K::Operation, BTreeMap<u32, K::Value>)>,
+    pub(super) collected: Vec<Collected<K::Operation, K::Value>>,
 }
+
+/// An operation, with the first rank that took part, and the values of the ranks.
+type Collected<O, V> = (u32, O, BTreeMap<u32, V>);
 
 impl<K: Kind> Doing<K> {
     pub(super) fn new() -> Self {
