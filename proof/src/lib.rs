@@ -3,6 +3,7 @@
 //! | module | what is checked | how large |
 //! |---|---|---|
 //! | [`supervision`], [`membership`] | the runtime's own state machines, in every order of events | few PEs, few tasks |
+//! | [`supersteps`] | the same of a skeleton: bulk-synchronous runs | few PEs, few ranks |
 //! | [`spin`] | the same protocol, written again in Promela | the same |
 //!
 //! The first drives [`ultramarine_runtime::protocol`] unchanged: what is proven is what runs. This
@@ -15,4 +16,5 @@
 pub mod membership;
 pub mod search;
 pub mod spin;
+pub mod supersteps;
 pub mod supervision;

@@ -9,6 +9,7 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::process::ExitCode;
 use ultramarine_proof::membership::MembershipCase;
+use ultramarine_proof::supersteps::SuperstepsCase;
 use ultramarine_proof::supervision::SupervisionCase;
 use ultramarine_proof::{search, spin};
 
@@ -28,6 +29,11 @@ enum Proof {
     },
     /// Search all states of a few PEs that agree on which are dead
     Membership {
+        #[command(flatten)]
+        cases: Cases,
+    },
+    /// Search all states of a few PEs that compute in supersteps
+    Supersteps {
         #[command(flatten)]
         cases: Cases,
     },
@@ -83,6 +89,7 @@ fn main() -> ExitCode {
             quick.extend(MembershipCase::with_succession());
             cases.search(quick, MembershipCase::large)
         }
+        Proof::Supersteps { cases } => cases.search(SuperstepsCase::quick(), SuperstepsCase::large),
         Proof::Spin { large } => spin_says(large),
     };
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }

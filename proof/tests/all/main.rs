@@ -3,4 +3,5 @@
 
 mod membership;
 mod spin;
+mod supersteps;
 mod supervision;

@@ -8,6 +8,7 @@ use super::groups::Groups;
 use super::maps::{LiouvilleSum, Noop, Startup};
 use super::output::{Experiment, Output};
 use super::sum_euler::{Strong, Weak};
+use super::supersteps::Supersteps;
 use super::supervision::Supervision;
 use super::trees::{FibonacciTree, QueensTree, UnbalancedSearch};
 use super::validate::Validate;
@@ -54,6 +55,8 @@ enum Named {
     Detector(Shown<Detector>),
     /// A group: time until all PEs have their part, until it is closed; deaths
     Groups(Shown<Groups>),
+    /// Supersteps: time and messages of each, on 128 to 8,192 PEs; deaths
+    Supersteps(Shown<Supersteps>),
     /// Start-up and end of a job
     #[command(visible_alias = "end")]
     Startup(Shown<Startup>),
@@ -117,6 +120,7 @@ impl Command {
             Named::Rack(it) => it.show(out),
             Named::Detector(it) => it.show(out),
             Named::Groups(it) => it.show(out),
+            Named::Supersteps(it) => it.show(out),
             Named::Startup(it) => it.show(out),
             Named::Validate(it) => it.show(out).map(|()| true),
             Named::List => {

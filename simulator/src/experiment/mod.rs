@@ -9,6 +9,7 @@
 //! | `deaths` | jobs in which PEs die, or a rack |
 //! | `detector` | what the failure detector sends, and how soon it is right |
 //! | `groups` | what all PEs do together |
+//! | `supersteps` | what they do superstep by superstep |
 //! | `validate`, `replay` | real jobs beside simulated ones |
 //! | `faults` | thousands of random jobs with random faults |
 //! | `command` | their names, and what each is for |
@@ -42,6 +43,7 @@ mod output;
 mod replay;
 mod setup;
 mod sum_euler;
+mod supersteps;
 mod supervision;
 mod timed_fault;
 mod trees;

@@ -128,6 +128,8 @@ impl Plain for TreePart {
 }
 
 impl SimulatedPart for TreePart {
+    type Shared = ();
+
     fn carry_out(
         groups: &SimulatedGroups<Self>,
         cx: &mut TaskContext<'_>,
@@ -160,7 +162,7 @@ pub(crate) struct TreeSum {
 
 impl TreeSum {
     pub(crate) fn new(pes: u32) -> Self {
-        TreeSum { groups: Arc::new(SimulatedGroups::new(pes)), pes }
+        TreeSum { groups: Arc::new(SimulatedGroups::new(pes, ())), pes }
     }
 }
 

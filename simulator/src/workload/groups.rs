@@ -18,6 +18,12 @@ impl<T: Serialize + DeserializeOwned> Wire for T {}
 pub(crate) trait SimulatedPart:
     Plain<Invitation: Wire, Message: Wire, Error: Wire> + Send
 {
+    /// What the parts of all PEs share, and does not travel.
+    type Shared: Send + Sync;
+
+    /// Adds what is shared to an invitation that has come.
+    fn unpack(_invitation: &mut Self::Invitation, _shared: &Self::Shared) {}
+
     /// Does what a part wants to have done.
     fn carry_out(
         groups: &SimulatedGroups<Self>,
@@ -28,7 +34,10 @@ pub(crate) trait SimulatedPart:
 }
 
 /// The groups of all PEs of a job. What happens on a PE uses its own alone.
-pub(crate) struct SimulatedGroups<P: SimulatedPart>(Vec<Mutex<Kept<P>>>);
+pub(crate) struct SimulatedGroups<P: SimulatedPart> {
+    kept: Vec<Mutex<Kept<P>>>,
+    shared: P::Shared,
+}
 
 struct Kept<P: SimulatedPart> {
     groups: PlainGroups<P>,
@@ -53,13 +62,13 @@ pub(crate) const MESSAGE: &str = "message";
 
 impl<P: SimulatedPart> SimulatedGroups<P> {
     /// Those of a job of this number of PEs.
-    pub(crate) fn new(pes: u32) -> Self {
+    pub(crate) fn new(pes: u32, shared: P::Shared) -> Self {
         let kept = |pe| Kept { groups: PlainGroups::new(Pe::new(pe)), has_begun: false };
-        SimulatedGroups((0..pes).map(|pe| Mutex::new(kept(pe))).collect())
+        SimulatedGroups { kept: (0..pes).map(|pe| Mutex::new(kept(pe))).collect(), shared }
     }
 
     fn kept(&self, pe: Pe) -> MutexGuard<'_, Kept<P>> {
-        self.0[pe.index()].lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept[pe.index()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a PE has ever had a part of a group, and how many groups it knows.
@@ -97,7 +106,10 @@ impl<P: SimulatedPart> SimulatedGroups<P> {
         cx.note(MESSAGE);
         let Ok(told) = wire::decode::<ToldOf<P>>(&body.few) else { return false };
         self.turn(cx, |groups| match told {
-            Told::Invitation(id, invitation) => groups.accept(id, invitation),
+            Told::Invitation(id, mut invitation) => {
+                P::unpack(&mut invitation, &self.shared);
+                groups.accept(id, invitation);
+            }
             Told::Notice(id, from, notice) => groups.hear(id, from, notice),
             Told::Message(id, from, message) => groups.receive(id, from, [message]),
         });

@@ -13,6 +13,7 @@ pub mod random_tree;
 pub mod recorded;
 pub mod search;
 pub mod spawn_tree;
+pub(crate) mod supersteps;
 
 use std::collections::VecDeque;
 use std::ops::Range;

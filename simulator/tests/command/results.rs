@@ -194,6 +194,21 @@ fn groups_live_on_whatever_dies() {
     }
 }
 
+/// The outputs are checked in each run.
+#[test]
+fn supersteps_take_few_messages_whatever_dies() {
+    for seed in 1..=4 {
+        let rows = rows(&format!("supersteps --machine 2x4x8x1 --supersteps 8 --seed {seed}"));
+        let deaths: Vec<_> = rows.iter().map(|row| number(row, "deaths") as u32).collect();
+        assert_eq!(deaths, [0, 0, 2]);
+        let sent = number(&rows[0], "messages_per_pe_and_superstep");
+        let most = number(&rows[0], "rounds") + 3.0;
+        assert!(most - 1.0 < sent && sent <= most, "{}", rows[0]);
+        assert!(number(&rows[0], "superstep_ms") > 1.0, "a step takes 1 ms: {}", rows[0]);
+        assert!(number(&rows[2], "restored_per_pe") > 1.0, "{}", rows[2]);
+    }
+}
+
 #[test]
 fn random_jobs_are_counted() {
     for threads in [1, 2] {

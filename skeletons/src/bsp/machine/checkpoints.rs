@@ -1,5 +1,6 @@
 //! The copies of ranks that a PE keeps: of its own, and of those of others.
 
+use super::kind::Saving;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,7 +33,7 @@ pub struct Offers {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Held<C, O> {
+pub struct Held<C, O> {
     /// The PE that had the rank.
     owner: Pe,
     copy: Copy<C, O>,
@@ -40,7 +41,7 @@ struct Held<C, O> {
 
 /// See the [module](self).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Checkpoints<C, O>(BTreeMap<Key, BTreeMap<u32, Held<C, O>>>);
+pub struct Checkpoints<C, O>(pub BTreeMap<Key, BTreeMap<u32, Held<C, O>>>);
 
 impl<C, O> Default for Checkpoints<C, O> {
     fn default() -> Self {
@@ -67,7 +68,7 @@ impl<C: Clone, O: Clone> Checkpoints<C, O> {
     }
 
     /// Drops those before this one, which is whole.
-    pub(super) fn forget_before(&mut self, key: Key) -> impl Sized + use<C, O> {
+    pub fn forget_before(&mut self, key: Key) -> impl Sized + use<C, O> {
         let kept = self.0.split_off(&key);
         std::mem::replace(&mut self.0, kept)
     }
@@ -104,6 +105,35 @@ impl<C: Clone, O: Clone> Checkpoints<C, O> {
     /// Drops this one.
     pub(super) fn forget(&mut self, key: Key) {
         self.0.remove(&key);
+    }
+}
+
+/// How far checkpoints are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Progress {
+    /// The last of which this PE's partner has copies; that this PE has put on the disk; and the
+    /// last with which it has tried to.
+    pub(super) kept: Option<Key>,
+    pub(super) stored: Option<Key>,
+    pub(super) tried: Option<Key>,
+    /// The last that is whole in memory, and on the disk; and with which all are done.
+    pub all_kept: Option<Key>,
+    pub(super) all_stored: Option<Key>,
+    pub(super) all_settled: Option<Key>,
+}
+
+impl Progress {
+    /// The run goes on from a checkpoint, which may be one on the disk.
+    pub(super) fn begin_anew(&mut self, on_disk: Option<Key>) {
+        let all_stored = self.all_stored.max(on_disk);
+        let (stored, tried) = (on_disk, on_disk);
+        *self = Progress { stored, tried, all_stored, ..Progress::default() };
+    }
+
+    /// The last checkpoint with which this PE is done.
+    pub(super) fn settled(&self, saving: Saving) -> Option<Key> {
+        let both = [(saving.in_memory, self.kept), (saving.on_disk, self.tried)];
+        both.into_iter().filter(|(is_used, _)| *is_used).map(|(_, key)| key).min().flatten()
     }
 }
 

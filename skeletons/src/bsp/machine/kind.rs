@@ -89,6 +89,13 @@ pub struct Saving {
     pub on_disk: bool,
 }
 
+impl Saving {
+    /// In memory alone.
+    pub const fn in_memory(when: When) -> Self {
+        Saving { when, in_memory: true, on_disk: false }
+    }
+}
+
 /// When a checkpoint is due. It is taken if the one before is settled by then.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum When {

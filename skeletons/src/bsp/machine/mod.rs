@@ -36,26 +36,29 @@ mod meeting;
 mod message;
 mod recovery;
 mod span;
+mod state;
 mod superstep;
 #[cfg(test)]
 mod tests;
 mod view;
 
-use self::checkpoints::{Checkpoints, Offers};
+use self::checkpoints::{Offers, Progress};
 use self::meeting::{Early, Meeting};
 use self::recovery::{Restoring, Whence};
 use self::superstep::Doing;
-use self::view::{View, ViewId};
+use self::view::View;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 use std::sync::Arc;
 use ultramarine_topology::{Pe, Topology};
 
-pub use self::checkpoints::{Copy, Key};
+pub use self::checkpoints::{Checkpoints, Copy, Key};
 pub use self::kind::{Kind, Next, Saving, Step, Trouble, When};
 pub use self::message::{Effect, Facts, Job, JobOf, Letter, Message, MessageOf, Told, Waste, Work};
+pub use self::view::ViewId;
 
 /// A rank on its PE.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Seat<K: Kind> {
     /// `None`: it takes a step, or is being restored.
     next: Option<Next<K::State, K::Output>>,
@@ -63,6 +66,7 @@ struct Seat<K: Kind> {
     results: Vec<Option<K::Value>>,
 }
 
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Phase<K: Kind> {
     /// This PE does not take part yet.
     Outside,
@@ -109,22 +113,14 @@ pub struct Machine<K: Kind> {
     early_copies: Vec<(Key, CopiesOf<K>)>,
     /// Whether all slept in the last superstep, and none sent anything.
     is_quiet: bool,
-    checkpoints: Checkpoints<K::Saved, K::Output>,
+    pub checkpoints: Checkpoints<K::Saved, K::Output>,
     /// The checkpoint that was begun last, and the number of own ranks that it lacks.
-    saving_now: Option<(Key, usize)>,
+    pub saving_now: Option<(Key, usize)>,
     /// Whether a checkpoint is due, if that is told.
     is_due: bool,
     /// Greater after each recovery.
     generation: u32,
-    /// The last checkpoint of which this PE's partner has copies; that this PE has put on the disk;
-    /// and the last with which it has tried to.
-    kept: Option<Key>,
-    stored: Option<Key>,
-    tried: Option<Key>,
-    /// The last that is whole in memory, and on the disk; and with which all are done.
-    all_kept: Option<Key>,
-    all_stored: Option<Key>,
-    all_settled: Option<Key>,
+    pub progress: Progress,
     /// Of ranks that have ended, at home: of the last view of which there are any.
     outputs: (ViewId, BTreeMap<u32, K::Output>),
     effects: Vec<Effect<K>>,
@@ -163,12 +159,7 @@ impl<K: Kind> Machine<K> {
             saving_now: None,
             is_due: false,
             generation: 0,
-            kept: None,
-            stored: None,
-            tried: None,
-            all_kept: None,
-            all_stored: None,
-            all_settled: None,
+            progress: Progress::default(),
             outputs: Default::default(),
             effects: Vec::new(),
             waste: Waste::default(),
@@ -260,7 +251,7 @@ impl<K: Kind> Machine<K> {
                 self.checkpoints.keep(key, from, copies);
                 self.send(from, MessageOf::Keeps { key });
             }
-            MessageOf::Keeps { key } => self.kept = self.kept.max(Some(key)),
+            MessageOf::Keeps { key } => self.progress.kept = self.progress.kept.max(Some(key)),
             MessageOf::Outputs(_) => {}
         }
     }
@@ -438,32 +429,6 @@ impl<K: Kind> Machine<K> {
         self.phase = Phase::Posting(missing);
         if is_complete {
             self.meet();
-        }
-    }
-
-    fn tell_outputs(&mut self) {
-        let output = |(rank, seat): (&u32, &Seat<K>)| match &seat.next {
-            Some(Next::Ended(output)) => Some((*rank, output.clone())),
-            _ => None,
-        };
-        let outputs = self.seats.iter().filter_map(output).collect();
-        if self.home == self.me {
-            self.hear_outputs(self.view.id, outputs);
-        } else {
-            self.send(self.home, MessageOf::Outputs(outputs));
-        }
-    }
-
-    /// A program may come to other outputs after a death: those of a run are of one view.
-    fn hear_outputs(&mut self, view: ViewId, outputs: BTreeMap<u32, K::Output>) {
-        if view > self.outputs.0 {
-            self.outputs = (view, BTreeMap::new());
-        }
-        if view == self.outputs.0 {
-            self.outputs.1.extend(outputs);
-        }
-        if self.outputs.1.len() == self.ranks as usize && self.home == self.me {
-            self.effects.push(Effect::End(self.outputs.1.clone()));
         }
     }
 }

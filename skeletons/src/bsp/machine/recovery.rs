@@ -4,7 +4,7 @@
 use super::checkpoints::{Copy, Key, Offers};
 use super::message::{Effect, Facts, MessageOf, Work};
 use super::view::View;
-use super::{CopiesOf, Doing, Kind, Machine, Meeting, Next, Phase, Saving, Seat};
+use super::{CopiesOf, Doing, Kind, Machine, Meeting, Next, Phase, Seat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 use ultramarine_topology::Pe;
@@ -135,10 +135,7 @@ impl<K: Kind> Machine<K> {
         }
         self.superstep = key.map_or(0, |key| key.superstep);
         self.checkpoints.forget_after(key);
-        (self.kept, self.all_kept, self.all_settled) = (None, None, None);
-        self.stored = key.filter(|_| matches!(whence, Whence::Disk(_)));
-        self.tried = self.stored;
-        self.all_stored = self.all_stored.max(self.stored);
+        self.progress.begin_anew(key.filter(|_| matches!(whence, Whence::Disk(_))));
         let own = self.view.own();
         self.saving_now = key.map(|key| (key, own.len()));
         let awaited = own.clone().filter(|_| key.is_some()).collect();
@@ -253,7 +250,7 @@ impl<K: Kind> Machine<K> {
     pub(super) fn copies_are_made(&mut self) {
         let Some((key, 0)) = self.saving_now else { return };
         let own = self.view.own();
-        if self.saving.on_disk && Some(key) > self.tried {
+        if self.saving.on_disk && Some(key) > self.progress.tried {
             if own.is_empty() {
                 self.stored(key, true);
             } else {
@@ -269,38 +266,34 @@ impl<K: Kind> Machine<K> {
                 let copies = self.checkpoints.of(key, own);
                 self.send(partner, MessageOf::Kept { key, copies });
             }
-            _ => self.kept = Some(key),
+            _ => self.progress.kept = Some(key),
         }
     }
 
     /// This PE's copies for a checkpoint are on the disk, or cannot be put there.
     pub fn stored(&mut self, key: Key, is_there: bool) {
         if self.saving_now.is_some_and(|(now, _)| now == key) {
-            self.tried = Some(key);
-            self.stored = if is_there { self.tried } else { self.stored };
+            self.progress.tried = Some(key);
+            if is_there {
+                self.progress.stored = Some(key);
+            }
         }
-    }
-
-    /// The last checkpoint with which this PE is done.
-    pub(super) fn settled(&self) -> Option<Key> {
-        let Saving { in_memory, on_disk, .. } = self.saving;
-        let both = [(in_memory, self.kept), (on_disk, self.tried)];
-        both.into_iter().filter(|(is_used, _)| *is_used).map(|(_, key)| key).min().flatten()
     }
 
     /// Learns what all have said of checkpoints.
     pub(super) fn hear_of_checkpoints(&mut self, facts: &Facts<K::Value>) {
-        self.all_settled = facts.settled;
+        let progress = &mut self.progress;
+        progress.all_settled = facts.settled;
         if let Some(kept) = facts.kept
-            && facts.kept > self.all_kept
+            && facts.kept > progress.all_kept
         {
-            self.all_kept = facts.kept;
+            progress.all_kept = facts.kept;
             drop(self.checkpoints.forget_before(kept));
         }
         if let Some(stored) = facts.stored
-            && facts.stored > self.all_stored
+            && facts.stored > progress.all_stored
         {
-            let former = self.all_stored.replace(stored).unwrap_or(stored);
+            let former = progress.all_stored.replace(stored).unwrap_or(stored);
             if self.view.is_first() {
                 self.effects.push(Effect::Prune(former));
             }

@@ -3,20 +3,21 @@
 use super::meeting::Meeting;
 use super::message::{Facts, MessageOf};
 use super::span::Spans;
-use super::{Kind, Letter, Machine, Next, Phase, Trouble, When};
+use super::{Effect, Kind, Letter, Machine, Next, Phase, Seat, Trouble, ViewId, When};
 use std::collections::BTreeMap;
 use std::mem::take;
 use ultramarine_topology::Pe;
 
 /// What ranks do in a superstep.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Doing<K: Kind> {
     pub(super) is_any_sent: bool,
     pub(super) letters: BTreeMap<Pe, Vec<Letter<K::Content>>>,
-    pub(super) collected: Vec<Collected<K>>,
+    pub(super) collected: Vec<Collected<K::Operation, K::Value>>,
 }
 
 /// An operation, with the first rank that took part, and the values of the ranks.
-type Collected<K> = (u32, <K as Kind>::Operation, BTreeMap<u32, <K as Kind>::Value>);
+type Collected<O, V> = (u32, O, BTreeMap<u32, V>);
 
 impl<K: Kind> Doing<K> {
     pub(super) fn new() -> Self {
@@ -39,9 +40,9 @@ impl<K: Kind> Machine<K> {
             is_any_sent: take(&mut self.doing.is_any_sent),
             have_all_ended: nexts().all(|next| matches!(next, Next::Ended(_))),
             is_save_due: self.view.is_first() && self.is_saved_next(),
-            kept: self.kept,
-            stored: self.stored,
-            settled: self.settled(),
+            kept: self.progress.kept,
+            stored: self.progress.stored,
+            settled: self.progress.settled(self.saving),
             collected,
         };
         self.phase = Phase::Meeting(Meeting::begin(facts));
@@ -60,7 +61,7 @@ impl<K: Kind> Machine<K> {
                 self.superstep + 1 - last.min(self.superstep + 1) >= every
             }
         };
-        is_due && begun == self.all_settled
+        is_due && begun == self.progress.all_settled
     }
 
     /// Says what this PE has heard, in its round.
@@ -118,6 +119,32 @@ impl<K: Kind> Machine<K> {
         }
         // What is restored is not known to be quiet.
         self.compute(facts.is_save_due && !is_quiet);
+    }
+
+    pub(super) fn tell_outputs(&mut self) {
+        let output = |(rank, seat): (&u32, &Seat<K>)| match &seat.next {
+            Some(Next::Ended(output)) => Some((*rank, output.clone())),
+            _ => None,
+        };
+        let outputs = self.seats.iter().filter_map(output).collect();
+        if self.home == self.me {
+            self.hear_outputs(self.view.id, outputs);
+        } else {
+            self.send(self.home, MessageOf::Outputs(outputs));
+        }
+    }
+
+    /// A program may come to other outputs after a death: those of a run are of one view.
+    pub(super) fn hear_outputs(&mut self, view: ViewId, outputs: BTreeMap<u32, K::Output>) {
+        if view > self.outputs.0 {
+            self.outputs = (view, BTreeMap::new());
+        }
+        if view == self.outputs.0 {
+            self.outputs.1.extend(outputs);
+        }
+        if self.outputs.1.len() == self.ranks as usize && self.home == self.me {
+            self.effects.push(Effect::End(self.outputs.1.clone()));
+        }
     }
 }
 

@@ -36,65 +36,104 @@ impl ViewId {
     }
 }
 
-/// See the [module](self).
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+/// See the [module](self). (It takes no more memory than there are dead: others follow from those.)
+#[derive(Clone)]
 pub(super) struct View {
     pub(super) id: ViewId,
-    /// The PEs that live, ascending.
-    members: Arc<[Pe]>,
-    /// The first rank of each member; after the last, the number of ranks.
-    bounds: Arc<[u32]>,
+    topology: Arc<Topology>,
+    ranks: u32,
+    /// Ascending.
+    dead: Arc<[u32]>,
     /// Where this PE stands among the members.
     place: usize,
+    own: Range<u32>,
 }
 
 impl View {
     /// What `me` sees if these PEs are dead.
-    pub(super) fn new(me: Pe, ranks: u32, topology: &Topology, dead: &BTreeSet<Pe>) -> Self {
-        let pes = topology.pes();
-        let living = || (0..pes).map(Pe::new).filter(|pe| !dead.contains(pe));
-        let members: Arc<[Pe]> = living().collect();
-        let share = |pe: u32| (u64::from(ranks) * u64::from(pe) / u64::from(pes)) as u32;
-        let mut bounds = vec![0; members.len() + 1];
-        for (place, pair) in members.windows(2).enumerate() {
-            let [member, next] = [pair[0], pair[1]];
-            // Between these two are the ranks of dead PEs that are as near to both.
-            let (mut from, mut to) = (share(member.number() + 1), share(next.number()));
-            for lost in member.number() + 1..next.number() {
-                let near = |pe| topology.distance(Pe::new(lost), pe);
-                match near(member).cmp(&near(next)) {
-                    Ordering::Less => from = share(lost + 1),
-                    Ordering::Equal => {}
-                    Ordering::Greater => to = to.min(share(lost)),
-                }
-            }
-            bounds[place + 1] = from + (to - from) / 2;
-        }
-        if let Some(last) = bounds.last_mut() {
-            *last = ranks;
-        }
-        let place = members.partition_point(|pe| *pe < me);
-        View { id: ViewId::of(dead), members, bounds: bounds.into(), place }
+    pub(super) fn new(me: Pe, ranks: u32, topology: &Arc<Topology>, dead: &BTreeSet<Pe>) -> Self {
+        let mut view = View {
+            id: ViewId::of(dead),
+            topology: topology.clone(),
+            ranks,
+            dead: dead.iter().map(|pe| pe.number()).collect(),
+            place: 0,
+            own: 0..0,
+        };
+        view.place = view.place_of(me);
+        view.own = view.bound(view.place)..view.bound(view.place + 1);
+        view
     }
 
     /// The number of members.
     pub(super) fn len(&self) -> usize {
-        self.members.len()
+        self.topology.pes() as usize - self.dead.len()
+    }
+
+    /// The number of members before a PE.
+    fn place_of(&self, pe: Pe) -> usize {
+        pe.index() - self.dead.partition_point(|dead| *dead < pe.number())
+    }
+
+    fn member(&self, place: usize) -> Pe {
+        // Before the dead PE of this number.
+        let (mut from, mut to) = (0, self.dead.len());
+        while from < to {
+            let middle = usize::midpoint(from, to);
+            if self.dead[middle] as usize - middle <= place {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        Pe::new((place + from) as u32)
+    }
+
+    /// The first rank of a PE if none is dead.
+    fn share(&self, pe: u32) -> u32 {
+        (u64::from(self.ranks) * u64::from(pe) / u64::from(self.topology.pes())) as u32
+    }
+
+    /// The first rank of a member; behind the last, the number of ranks.
+    fn bound(&self, place: usize) -> u32 {
+        if place == 0 || place >= self.len() {
+            return if place == 0 { 0 } else { self.ranks };
+        }
+        let [member, next] = [place - 1, place].map(|place| self.member(place));
+        // Between these two are the ranks of dead PEs that are as near to both.
+        let (mut from, mut to) = (self.share(member.number() + 1), self.share(next.number()));
+        for lost in member.number() + 1..next.number() {
+            let near = |pe| self.topology.distance(Pe::new(lost), pe);
+            match near(member).cmp(&near(next)) {
+                Ordering::Less => from = self.share(lost + 1),
+                Ordering::Equal => {}
+                Ordering::Greater => to = to.min(self.share(lost)),
+            }
+        }
+        from + (to - from) / 2
     }
 
     /// The ranks of this PE.
     pub(super) fn own(&self) -> Range<u32> {
-        self.bounds[self.place]..self.bounds[self.place + 1]
+        self.own.clone()
     }
 
     /// The PE that has a rank.
     pub(super) fn owner(&self, rank: u32) -> Pe {
-        self.members[self.bounds.partition_point(|first| *first <= rank) - 1]
+        let pes = u64::from(self.topology.pes());
+        // The last PE whose share does not begin behind the rank.
+        let first = (((u64::from(rank) + 1) * pes - 1) / u64::from(self.ranks)) as u32;
+        if self.dead.binary_search(&first).is_err() {
+            return Pe::new(first);
+        }
+        let next = self.place_of(Pe::new(first));
+        let is_before = next > 0 && rank < self.bound(next);
+        self.member(if is_before || next == self.len() { next - 1 } else { next })
     }
 
     /// The member that is this far behind this PE, round to the first after the last.
     pub(super) fn behind(&self, far: usize) -> Pe {
-        self.members[(self.place + far) % self.len()]
+        self.member((self.place + far) % self.len())
     }
 
     /// Whether this PE is the first member.
@@ -105,16 +144,16 @@ impl View {
     /// Whether the end of a meeting of the members implies that a member has what this PE had sent
     /// to it before: this PE speaks to it there, and messages between two PEs keep their order.
     pub(super) fn hears_in_meeting(&self, pe: Pe) -> bool {
-        let place = self.members.partition_point(|member| *member < pe);
-        let far = (place + self.len() - self.place) % self.len();
+        let far = (self.place_of(pe) + self.len() - self.place) % self.len();
         far.is_power_of_two() || far == 0
     }
 
     /// The PE that keeps copies of this PE's checkpoints: one on another host if there is one, as
     /// far behind this PE as its host has members, so that each PE keeps the copies of few.
     pub(super) fn partner(&self, topology: &Topology) -> Option<Pe> {
-        let host = topology.host_of(self.members[self.place]);
-        let neighbours = self.members.iter().filter(|pe| host.contains(**pe)).count();
+        let host = topology.host_of(self.member(self.place));
+        let [first, end] = [host.numbers().start, host.numbers().end].map(Pe::new);
+        let neighbours = self.place_of(end) - self.place_of(first);
         let on_another = (neighbours..self.len()).chain(1..neighbours.min(self.len()));
         let on_another = on_another.map(|far| self.behind(far)).find(|pe| !host.contains(*pe));
         on_another.or_else(|| (self.len() > 1).then(|| self.behind(1)))
@@ -128,12 +167,13 @@ mod tests {
     use ultramarine_topology::{Distance, LevelKind, Place};
 
     /// Hosts of two PEs each, in racks of two hosts.
-    fn racks(pes: u32) -> Topology {
+    fn racks(pes: u32) -> Arc<Topology> {
         let place = |pe: u32| {
             let (rack, host) = (format!("r{}", pe / 4), format!("h{}", pe / 2));
             Place::from_pairs([(LevelKind::Switch, &rack[..]), (LevelKind::Host, &host)])
         };
-        Topology::new(&(0..pes).map(place).collect::<Vec<_>>(), &vec![1; pes as usize]).unwrap()
+        let places: Vec<_> = (0..pes).map(place).collect();
+        Arc::new(Topology::new(&places, &vec![1; pes as usize]).unwrap())
     }
 
     proptest! {

@@ -241,7 +241,3 @@ fn world(plan: &Plan) -> World<Processor> {
 fn plan(pes: u32, ranks: u32, saving: Saving) -> Plan {
     Plan { topology: Arc::new(Topology::flat(pes)), ranks, saving, disk: Disk::default() }
 }
-
-fn in_memory(when: When) -> Saving {
-    Saving { when, in_memory: true, on_disk: false }
-}

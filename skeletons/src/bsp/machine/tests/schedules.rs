@@ -48,7 +48,7 @@ proptest! {
         (dead, keeps) in (1..8_u32, 0..5_usize),
         at in 2..=LAST,
     ) {
-        let mut world = world(&plan(pes, ranks, in_memory(When::Every(1))));
+        let mut world = world(&plan(pes, ranks, Saving::in_memory(When::Every(1))));
         let victim = Pe::new(1 + dead % (pes - 1));
         let mut reached = None;
         world.run_with(&choices, &[], |world| {
@@ -104,7 +104,7 @@ proptest! {
 #[test]
 fn a_superstep_takes_few_messages() {
     for pes in [1, 2, 5, 64] {
-        let mut world = world(&plan(pes, 1, in_memory(When::Never)));
+        let mut world = world(&plan(pes, 1, Saving::in_memory(When::Never)));
         world.run(&[0], &[]);
         assert!(known(&mut world).0.is_some());
         let rounds = u64::from(pes).next_power_of_two().ilog2();
