@@ -138,10 +138,10 @@ fn another_job_goes_on_with_other_pes() {
         let left = checkpoints(&folder);
         // One may be just being written, and one about to be removed.
         let supersteps: Vec<_> = left.iter().map(|(superstep, _)| *superstep).collect();
-        assert!(left.len() <= 5 && supersteps.last() > Some(&last), "{last}: {supersteps:?}");
-        // Once more: it goes on from the last.
+        assert!(left.len() <= 5 && supersteps.last() >= Some(&last), "{last}: {supersteps:?}");
+        // Once more: it goes on from the last, or later.
         assert_eq!(run(0, pes, &folder, in_memory), Ok(expected.clone()), "{pes} PEs");
-        assert!(STEPS[0].load(Relaxed) < steps);
+        assert!(STEPS[0].load(Relaxed) <= steps);
     }
 }
 
