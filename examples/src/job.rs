@@ -19,7 +19,8 @@ pub(crate) struct JobFlags {
     /// Print one JSON object as the last line.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show from time to time how many tasks have been started, or nodes of a graph computed.
+    /// Show from time to time how many tasks have been started, nodes of a graph computed, or
+    /// supersteps taken.
     #[arg(long)]
     pub(crate) progress: bool,
     /// Print the hierarchy of the PEs first.

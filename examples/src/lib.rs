@@ -32,7 +32,8 @@ pub use recording::MapFlags;
 pub use report::{Report, print};
 pub use search::SearchFlags;
 pub use splitting::splitting;
-pub use supersteps::{SuperstepFlags, own_range};
+pub use supersteps::SuperstepFlags;
+pub use ultramarine::skeletons::bsp::own_range;
 
 use clap::builder::RangedI64ValueParser;
 use std::error::Error;

@@ -4,8 +4,11 @@ use crate::{Job, ranged};
 use clap::ValueEnum;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::time::Duration;
 use ultramarine::Result;
-use ultramarine::skeletons::bsp::{Program, bsp};
+use ultramarine::skeletons::bsp::{Program, Progress, bsp};
+
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// How a bulk-synchronous program is run.
 #[derive(Clone, clap::Args)]
@@ -57,12 +60,15 @@ impl SuperstepFlags {
         if let Some(directory) = &self.checkpoint_dir {
             run = run.checkpoint_dir(directory);
         }
-        Ok(job.progress(None, run.run(&job.cx)).await?)
+        if job.flags.progress {
+            run = run.progress(
+                PROGRESS_EVERY,
+                |Progress { superstep, per_superstep, note, .. }| {
+                    let note = note.as_ref().map_or_else(String::new, |note| format!(", {note}"));
+                    eprintln!("superstep {superstep}, {per_superstep:.1?} each{note}");
+                },
+            );
+        }
+        Ok(run.run(&job.cx).await?)
     }
-}
-
-/// The range of the `parts` that a rank has. Ranges differ in length by 1 at most.
-pub fn own_range(parts: usize, rank: u32, ranks: u32) -> std::ops::Range<usize> {
-    let bound = |rank: u32| (parts as u128 * u128::from(rank) / u128::from(ranks)) as usize;
-    bound(rank)..bound(rank + 1)
 }

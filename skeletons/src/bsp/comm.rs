@@ -3,7 +3,8 @@
 use super::kind::{Operation, Tagged, Value};
 use super::machine::Letter;
 use super::program::{Program, Start};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::fmt::Display;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::executor::Portable;
 
@@ -19,7 +20,11 @@ pub struct Comm<P: Program> {
     letters: VecDeque<Letter<Tagged<P::Message>>>,
     results: VecDeque<Option<Value>>,
     pub(super) sent: Vec<Letter<Tagged<P::Message>>>,
+    /// Where among these the message is to which more is added, by its rank and tag.
+    combined: HashMap<(u32, u32), usize>,
     pub(super) offered: Vec<(Operation, Value)>,
+    /// What is said of the progress.
+    pub(super) note: Option<String>,
 }
 
 impl<P: Program> Comm<P> {
@@ -30,8 +35,8 @@ impl<P: Program> Comm<P> {
         results: Vec<Option<Value>>,
     ) -> Self {
         let (letters, results) = (letters.into(), results.into());
-        let (sent, offered) = (Vec::new(), Vec::new());
-        Comm { start, superstep, have_all_slept, letters, results, sent, offered }
+        let (sent, combined, offered, note) = (Vec::new(), HashMap::new(), Vec::new(), None);
+        Comm { start, superstep, have_all_slept, letters, results, sent, combined, offered, note }
     }
 
     /// The first tag that was not taken, if any.
@@ -47,6 +52,11 @@ impl<P: Program> Comm<P> {
     /// The number of ranks.
     pub fn ranks(&self) -> u32 {
         self.start.ranks
+    }
+
+    /// Says something of the progress, a residual, say: see [`Bsp::progress`](super::Bsp::progress).
+    pub fn note(&mut self, note: impl Display) {
+        self.note = Some(note.to_string());
     }
 
     /// The number of the superstep, from 0 on.
@@ -82,6 +92,28 @@ impl<P: Program> Comm<P> {
         let Start { rank: from, ranks, .. } = self.start;
         assert!(to < ranks, "a message to rank {to}, but the ranks are 0 to {}", ranks - 1);
         self.sent.push(Letter { from, to, content: (tag, message) });
+    }
+
+    /// Sends a message, or adds it to the one that this rank has sent to the same rank in this
+    /// superstep by this method: a combiner on the sender's side (Malewicz et al., Pregel, 2010).
+    /// Messages of other ranks are never added, so that the same comes to the same on any number of
+    /// PEs.
+    ///
+    /// # Panics
+    ///
+    /// There is no such rank.
+    #[track_caller]
+    pub fn send_combined(
+        &mut self,
+        to: u32,
+        message: P::Message,
+        combine: impl FnOnce(&mut P::Message, P::Message),
+    ) {
+        let next = self.sent.len();
+        match *self.combined.entry((to, 0)).or_insert(next) {
+            at if at == next => self.send(to, message),
+            at => combine(&mut self.sent[at].content.1, message),
+        }
     }
 
     /// Sends a message to all ranks, this one included.
@@ -136,6 +168,28 @@ impl<P: Program> Comm<P> {
     {
         const { F::CHECKED };
         self.offered.push((Operation::of::<T, F>(false, combine), Value::of(value)));
+    }
+
+    /// The same, but only this rank has the result.
+    pub fn reduce<T, F>(&mut self, to: u32, value: &T, combine: F)
+    where
+        T: Portable,
+        F: Fn(T, T) -> T + Stateless,
+    {
+        const { F::CHECKED };
+        let operation = Operation::of::<T, F>(false, combine);
+        self.offered.push((operation.only_to(to), Value::of(value)));
+    }
+
+    /// The values of all ranks that take part, by their numbers: the [result](Self::result) is a
+    /// `Vec<T>`. All PEs get all values, so they should be small. What is large is
+    /// [sent](Self::send) to the rank that needs it, which takes it in the same order.
+    pub fn all_gather<T: Portable>(&mut self, value: &T) {
+        let join = |mut one: Vec<T>, mut other: Vec<T>| {
+            one.append(&mut other);
+            one
+        };
+        self.offered.push((Operation::of(false, join), Value::of(&vec![value])));
     }
 
     /// The same, but the result of each rank is that of the values of ranks before it: an exclusive

@@ -35,6 +35,12 @@ pub enum BspError {
         /// Why not.
         message: String,
     },
+    /// The files for the ranks cannot be found.
+    #[error("{message}")]
+    Input {
+        /// Why not.
+        message: String,
+    },
     /// The program does what no program may: it sends something to a rank that has ended, ranks
     /// take part in different collective operations at once, or all sleep for ever.
     #[error("{message}")]

@@ -32,6 +32,10 @@ impl<P: Program> Kind for Run<P> {
         operation.is_scan
     }
 
+    fn has_result(operation: &Operation, rank: u32) -> bool {
+        operation.only_to.is_none_or(|only| only == rank)
+    }
+
     fn combine(operation: &Operation, left: &Value, right: &Value) -> Value {
         (operation.combine)(left, right)
     }
@@ -73,12 +77,14 @@ pub(super) struct Operation {
     /// Of the function, and of the values.
     names: [&'static str; 2],
     is_scan: bool,
+    /// The only rank that has the result.
+    only_to: Option<u32>,
     combine: Box<Combine>,
 }
 
 impl PartialEq for Operation {
     fn eq(&self, other: &Self) -> bool {
-        self.is_scan == other.is_scan && self.names == other.names
+        (self.is_scan, self.only_to, self.names) == (other.is_scan, other.only_to, other.names)
     }
 }
 
@@ -103,6 +109,10 @@ impl Operation {
             Value(caught(type_name::<F>(), both).unwrap_or_else(Err))
         };
         // It has no bytes, so nothing is allocated.
-        Operation { names, is_scan, combine: Box::new(combine) }
+        Operation { names, is_scan, only_to: None, combine: Box::new(combine) }
+    }
+
+    pub(super) fn only_to(self, rank: u32) -> Self {
+        Operation { only_to: Some(rank), ..self }
     }
 }

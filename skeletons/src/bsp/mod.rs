@@ -27,5 +27,5 @@ mod work;
 
 pub use comm::Comm;
 pub use error::BspError;
-pub use program::{Next, Program, Start};
-pub use run::{Bsp, bsp};
+pub use program::{Next, Program, Start, own_range};
+pub use run::{Bsp, Progress, bsp, files_in};

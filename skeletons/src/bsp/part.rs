@@ -12,6 +12,7 @@ use super::work::{spawn_some, take_task};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::{Duration, Instant};
 use ultramarine_group::{GroupId, Groups, Hosted, Member, Opening, Part, Site};
 use ultramarine_runtime::array::Encoded;
 use ultramarine_runtime::error::TaskError;
@@ -20,6 +21,9 @@ use ultramarine_topology::Pe;
 
 /// The most tags and stages that are said to have left messages.
 const UNREAD_MAX: usize = 16;
+
+/// Others are waited for without a pause for this many times as long as the ranks of this PE took.
+const PATIENCE: u32 = 10;
 
 /// Something that user code does.
 pub(super) enum Task<P: Program> {
@@ -33,6 +37,8 @@ pub(super) struct RunPart<P: Program> {
     pub(super) argument: Arc<P::Argument>,
     pub(super) ranks: u32,
     pub(super) pace: Pace,
+    /// When the superstep began.
+    begun: Instant,
     pub(super) tasks: VecDeque<Task<P>>,
     /// The directory for checkpoints, and what is to be done there.
     pub(super) folder: Option<Folder>,
@@ -48,6 +54,8 @@ pub(super) struct RunPart<P: Program> {
     is_sending: bool,
     /// What was sent and not taken: tags, and the stages that have left them.
     unread: BTreeSet<(u32, String)>,
+    /// What a rank has said of the progress last.
+    pub(super) note: Option<String>,
     /// The outputs, once all ranks have ended.
     pub(super) ended: Option<BTreeMap<u32, Encoded>>,
     pub(super) waiting: Vec<Waker>,
@@ -62,6 +70,8 @@ pub(super) struct Todo<P: Program> {
     are_steps: bool,
     /// Whether there is something to be done in the directory, and no task does it.
     is_errand: bool,
+    /// How long the ranks have taken, if others are waited for now.
+    took: Option<Duration>,
     failure: Option<BspError>,
     lost: Option<u64>,
     wakers: Vec<Waker>,
@@ -80,6 +90,7 @@ impl<P: Program> RunPart<P> {
             argument,
             ranks,
             pace,
+            begun: Instant::now(),
             tasks: VecDeque::new(),
             folder,
             errands: VecDeque::new(),
@@ -88,6 +99,7 @@ impl<P: Program> RunPart<P> {
             sends: Vec::new(),
             is_sending: false,
             unread: BTreeSet::new(),
+            note: None,
             ended: None,
             waiting: Vec::new(),
         }
@@ -140,6 +152,7 @@ impl<P: Program> Part for RunPart<P> {
                     if work.is_saved {
                         self.pace.begin();
                     }
+                    self.begun = Instant::now();
                     self.tasks.extend(jobs.into_iter().map(|job| Task::Step(work, job)));
                 }
                 Effect::Restore(work, ranks) => {
@@ -165,7 +178,8 @@ impl<P: Program> Part for RunPart<P> {
         let (tasks, waste) = (self.tasks.len() - before, self.machine.take_waste());
         let is_errand = !self.errands.is_empty() && !self.is_on_errand;
         self.is_on_errand |= is_errand;
-        Box::new(Todo { sends, tasks, are_steps, is_errand, failure, lost, wakers, waste })
+        let took = self.machine.is_waiting().then(|| self.begun.elapsed());
+        Box::new(Todo { sends, tasks, are_steps, is_errand, took, failure, lost, wakers, waste })
     }
 }
 
@@ -199,7 +213,10 @@ pub(super) fn carry_out_but_tasks<P: Program>(
     id: GroupId,
     todo: Box<Todo<P>>,
 ) {
-    let Todo { sends, tasks, is_errand, failure, lost, wakers, waste, .. } = *todo;
+    let Todo { sends, tasks, is_errand, took, failure, lost, wakers, waste, .. } = *todo;
+    if let Some(took) = took {
+        cx.expect_soon(took * PATIENCE);
+    }
     // Others wait for what is sent, and must not wait for the tasks, too.
     let is_urgent = tasks > 0 && !sends.is_empty();
     wakers.into_iter().for_each(Waker::wake);

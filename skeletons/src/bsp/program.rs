@@ -2,6 +2,7 @@
 
 use super::comm::Comm;
 use std::fmt::Debug;
+use std::ops::Range;
 use ultramarine_runtime::executor::Portable;
 
 /// A bulk-synchronous program: the state of one of its ranks, and what a rank does in a superstep.
@@ -40,6 +41,13 @@ pub struct Start {
     pub rank: u32,
     /// The number of ranks.
     pub ranks: u32,
+}
+
+/// The range of so many items that is a rank's, if each is one rank's. Their lengths differ by 1 at
+/// most.
+pub fn own_range(items: usize, rank: u32, ranks: u32) -> Range<usize> {
+    let bound = |rank: u32| (items as u128 * u128::from(rank) / u128::from(ranks)) as usize;
+    bound(rank)..bound(rank + 1)
 }
 
 /// What a rank does next.

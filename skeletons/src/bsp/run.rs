@@ -11,11 +11,12 @@ use crate::journal::program;
 use serde::{Deserialize, Serialize};
 use std::any::type_name;
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
-use ultramarine_group::{GroupId, Groups, Invite, Opened, Site};
+use std::time::{Duration, Instant};
+use ultramarine_group::{GroupId, Groups, Invite, Member, Opened, Site};
 use ultramarine_journal::{Digest, Identity};
 use ultramarine_runtime::array::Encoded;
 use ultramarine_runtime::error::TaskError;
@@ -78,7 +79,7 @@ use ultramarine_topology::Pe;
 /// ```
 pub fn bsp<P: Program>(argument: P::Argument) -> Bsp<P> {
     let (interval, folder) = (Interval::Best, None);
-    Bsp { argument, ranks: None, interval, folder, in_memory: true }
+    Bsp { argument, ranks: None, interval, folder, in_memory: true, watch: None }
 }
 
 /// A run that is yet to begin; see [`bsp`].
@@ -89,6 +90,19 @@ pub struct Bsp<P: Program> {
     interval: Interval,
     folder: Option<PathBuf>,
     in_memory: bool,
+    watch: Option<(Duration, Box<dyn FnMut(&Progress) + Send>)>,
+}
+
+/// How far a run is.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Progress {
+    /// The superstep that is computed.
+    pub superstep: u64,
+    /// The time of a superstep since the last call.
+    pub per_superstep: Duration,
+    /// What a rank of this PE has [said](super::Comm::note) last.
+    pub note: Option<String>,
 }
 
 impl<P: Program> std::fmt::Debug for Bsp<P> {
@@ -164,6 +178,16 @@ impl<P: Program> Bsp<P> {
         self
     }
 
+    /// Calls `f` on this PE while the program runs, each time that `every` has passed (at least
+    /// 1 ms) and a superstep has ended since.
+    pub fn progress<F>(mut self, every: Duration, f: F) -> Self
+    where
+        F: FnMut(&Progress) + Send + 'static,
+    {
+        self.watch = Some((every.max(Duration::from_millis(1)), Box::new(f)));
+        self
+    }
+
     /// Runs the program. Returns the outputs of its ranks, by their numbers.
     ///
     /// # Errors
@@ -171,7 +195,7 @@ impl<P: Program> Bsp<P> {
     /// A rank panicked, or cannot be saved or sent; the program does what no program may
     /// ([`BspError::Program`]); the directory cannot be used; or the job ends.
     pub async fn run(self, cx: &Context) -> Result<Vec<P::Output>, BspError> {
-        let Bsp { argument, ranks, interval, folder, in_memory } = self;
+        let Bsp { argument, ranks, interval, folder, in_memory, watch } = self;
         let ranks = ranks.unwrap_or(cx.pes());
         let identity = digest_of::<P>(ranks, &argument)?;
         let head = Head { ranks, interval, folder, in_memory, identity };
@@ -182,7 +206,7 @@ impl<P: Program> Bsp<P> {
         let invitation = RunInvitation { head, argument: Ok(Arc::new(argument)) };
         let part = invitation.make(run.context(), run.id())?;
         run.start(invitation, part)?;
-        let (superstep, outputs) = std::future::poll_fn(|task| {
+        let ended = std::future::poll_fn(|task| {
             let poll = |part: &mut RunPart<P>| {
                 if let Some(outputs) = &part.ended {
                     return Poll::Ready(Ok((part.machine.superstep(), outputs.clone())));
@@ -196,8 +220,11 @@ impl<P: Program> Bsp<P> {
             let polled = run.member().with_opening(run.id(), poll);
             polled
                 .map_or_else(|error| Poll::Ready(Err(error)), |polled| polled.unwrap_or_else(over))
-        })
-        .await?;
+        });
+        let (superstep, outputs) = match watch {
+            Some((every, f)) => tell_progress(cx, run.member(), every, f, ended).await?,
+            None => ended.await?,
+        };
         let decode = |(rank, output): (u32, Encoded)| {
             output.decode().map_err(|error| {
                 let message = format!("its output: {error}");
@@ -206,6 +233,63 @@ impl<P: Program> Bsp<P> {
         };
         outputs.into_iter().map(decode).collect()
     }
+}
+
+/// Tells how far a run is until it has ended.
+async fn tell_progress<P: Program, T>(
+    cx: &Context,
+    member: &Member<RunPart<P>>,
+    every: Duration,
+    mut tell: Box<dyn FnMut(&Progress) + Send>,
+    ended: impl Future<Output = T>,
+) -> T {
+    let look = |_, part: &mut RunPart<P>| (part.machine.superstep(), part.note.clone());
+    let (mut ended, mut last, mut at) = (pin!(ended), 0, Instant::now());
+    loop {
+        if let Ok(ended) = cx.timeout(every, ended.as_mut()).await {
+            return ended;
+        }
+        let Some((superstep, note)) = member.with(look) else { continue };
+        // After a death it may be less.
+        if superstep > last {
+            let per_superstep = at.elapsed() / u32::try_from(superstep - last).unwrap_or(u32::MAX);
+            tell(&Progress { superstep, per_superstep, note });
+        }
+        (last, at) = (superstep, Instant::now());
+    }
+}
+
+/// The files in a folder, by their names, for a program of so many ranks: each has one, or none if
+/// there are fewer.
+///
+/// # Errors
+///
+/// [`BspError::Input`]: the folder cannot be read, has no files, or more than there are ranks.
+pub fn files_in(folder: impl AsRef<Path>, ranks: u32) -> Result<Vec<PathBuf>, BspError> {
+    let folder = folder.as_ref();
+    let input = |what: &str| {
+        let message = format!("the folder `{}` {what}", folder.display());
+        BspError::Input { message }
+    };
+    let read = || -> std::io::Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for entry in folder.read_dir()? {
+            let path = entry?.path();
+            if path.is_file() {
+                files.push(path);
+            }
+        }
+        Ok(files)
+    };
+    let mut files = read().map_err(|error| input(&format!("cannot be read: {error}")))?;
+    if files.is_empty() {
+        return Err(input("has no files, and each rank needs one"));
+    }
+    if files.len() > ranks as usize {
+        return Err(input(&format!("has {} files, and there are {ranks} ranks", files.len())));
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// What tells a program with its argument from others.

@@ -137,8 +137,10 @@ fn take_step<P: Program>(
         }
     };
     let (letters, offered) = (std::mem::take(&mut comm.sent), std::mem::take(&mut comm.offered));
+    let note = comm.note.take();
     discard(comm);
     Ok(member.act(|part| {
+        part.note = note.or(part.note.take());
         part.machine.set_due(part.pace.is_due());
         part.machine.stepped(work, rank, Step { next, letters, offered });
     }))

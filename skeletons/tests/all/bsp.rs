@@ -2,8 +2,13 @@
 
 use crate::common::{job, job_with_workers, on_all_hierarchies};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 use ultramarine::Place;
-use ultramarine::skeletons::bsp::{BspError, Comm, Next, Program, Start, bsp, op};
+use ultramarine::skeletons::bsp::{
+    BspError, Comm, Next, Program, Progress, Start, bsp, files_in, op, own_range,
+};
 
 /// Each rank sends something to all in each of some supersteps, and adds floating-point numbers up
 /// in each way there is.
@@ -118,6 +123,116 @@ fn who_sleeps_is_woken_by_a_message_or_when_all_sleep() {
         let found = bsp::<Distances>(()).ranks(12).run(&cx).await?;
         let expected = [0, 1, 2, 3, 4, 1, 2, 3, 4, 5, 2].map(Some);
         assert_eq!(found, [&expected[..], &[None]].concat());
+        Ok(())
+    });
+}
+
+/// Uses what the others here do not: a rank's file and items, reductions to one rank, what all have
+/// gathered, messages that are combined, and what is said of the progress.
+#[derive(Serialize, Deserialize)]
+struct Collector {
+    items: Vec<u32>,
+    text: String,
+}
+
+impl Program for Collector {
+    type Argument = Vec<PathBuf>;
+    type Stage = ();
+    type Message = u32;
+    type Output = (Option<u32>, Vec<String>, Vec<(u32, u32)>);
+
+    fn new(start: &Start, files: &Vec<PathBuf>) -> Self {
+        let items = own_range(100, start.rank, start.ranks).map(|item| item as u32).collect();
+        let file = files.get(start.rank as usize);
+        let text = file.map_or_else(String::new, |file| std::fs::read_to_string(file).unwrap());
+        Collector { items, text }
+    }
+
+    fn step(&mut self, (): (), comm: &mut Comm<Self>) -> Next<Self> {
+        comm.note(format_args!("{} items", self.items.len()));
+        match comm.superstep() {
+            0 => {
+                comm.reduce(1, &self.items.iter().sum(), op::sum::<u32>);
+                comm.all_gather(&self.text);
+                for item in &self.items {
+                    // Three ranks get a sum each.
+                    comm.send_combined(item % 3, *item, |sum, item| *sum += item);
+                }
+            }
+            _ => {
+                let sum = comm.result();
+                let messages = std::iter::from_fn(|| comm.next()).collect();
+                return Next::End((sum, comm.result().unwrap(), messages));
+            }
+        }
+        Next::Stage(())
+    }
+}
+
+#[test]
+fn ranks_have_files_and_ranges_and_gather_what_they_find() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_owned();
+    let error = files_in(&path, 3).unwrap_err().to_string();
+    assert!(error.contains("has no files"), "{error}");
+    for name in ["b", "a"] {
+        std::fs::write(path.join(name), name).unwrap();
+    }
+    let error = files_in(&path, 1).unwrap_err().to_string();
+    assert!(error.contains("has 2 files, and there are 1 ranks"), "{error}");
+    assert!(files_in(path.join("none"), 3).unwrap_err().to_string().contains("cannot be read"));
+    let files = files_in(&path, 4).unwrap();
+    static FILES: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    FILES.set(files).unwrap();
+    on_all_hierarchies(async |cx| {
+        let files = FILES.get().unwrap().clone();
+        let found = bsp::<Collector>(files).ranks(4).run(&cx).await?;
+        for (rank, (sum, texts, messages)) in (0..).zip(found) {
+            assert_eq!(sum, (rank == 1).then_some(99 * 50), "only rank 1 has the sum");
+            assert_eq!(texts, ["a", "b", "", ""]);
+            let sum = |from: u32| (from * 25..from * 25 + 25).filter(|item| item % 3 == rank).sum();
+            let expected = (0..4).map(|from| (from, sum(from))).collect::<Vec<(u32, u32)>>();
+            assert_eq!(messages, if rank < 3 { expected } else { Vec::new() });
+        }
+        Ok(())
+    });
+}
+
+/// Takes its time.
+#[derive(Serialize, Deserialize)]
+struct Slow;
+
+impl Program for Slow {
+    type Argument = ();
+    type Stage = ();
+    type Message = ();
+    type Output = ();
+
+    fn new(_: &Start, (): &()) -> Self {
+        Slow
+    }
+
+    fn step(&mut self, (): (), comm: &mut Comm<Self>) -> Next<Self> {
+        std::thread::sleep(Duration::from_millis(2));
+        comm.note(comm.superstep());
+        if comm.superstep() == 50 { Next::End(()) } else { Next::Stage(()) }
+    }
+}
+
+#[test]
+fn progress_is_told_while_it_runs() {
+    job(vec![Place::default(); 2], async |cx| {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let tell = told.clone();
+        let note = move |progress: &Progress| tell.lock().unwrap().push(progress.clone());
+        bsp::<Slow>(()).ranks(4).progress(Duration::from_millis(5), note).run(&cx).await?;
+        let told = told.lock().unwrap();
+        assert!(told.len() > 2, "{told:?}");
+        assert!(told.windows(2).all(|pair| pair[0].superstep < pair[1].superstep), "{told:?}");
+        let last = told.last().unwrap();
+        assert!(last.per_superstep > Duration::from_millis(1), "{last:?}");
+        let said: u64 = last.note.as_ref().unwrap().parse().unwrap();
+        assert!(said.abs_diff(last.superstep) <= 1, "{last:?}");
         Ok(())
     });
 }

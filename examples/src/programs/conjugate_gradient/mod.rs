@@ -133,6 +133,7 @@ impl Program for Solver {
             }
             Stage::Turn => {
                 let rho: f64 = comm.result().expect("all took part");
+                comm.note(format_args!("residual {:.1e}", (rho / self.norm).sqrt()));
                 let is_near = rho.sqrt() <= self.tolerance * self.norm.sqrt();
                 if is_near || self.iterations == self.limit {
                     self.p[..own].copy_from_slice(&self.x);

@@ -29,6 +29,7 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+use std::time::Duration;
 use ultramarine_topology::{Pe, Topology};
 
 /// Bytes of a message that are not the value inside it: the rest of a SCHEDULE with one task, or of
@@ -165,6 +166,11 @@ impl Processor {
     /// Whether this PE runs the main task.
     pub(super) fn is_root(&self) -> bool {
         self.me == self.liveness.root()
+    }
+
+    /// Something will come within this time.
+    pub(crate) fn expect(&self, within: Duration) {
+        self.turns.expect(within);
     }
 
     /// The number of futures whose tasks were on other PEs after the last turn.

@@ -13,7 +13,7 @@ use crate::lock::Lock;
 use crate::protocol::Fish;
 use crossbeam_queue::SegQueue;
 use std::sync::MutexGuard;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
 
@@ -30,6 +30,8 @@ pub(crate) struct Turns<S: EngineSite> {
     /// Results that arrived in turns amid tasks.
     unsettled: Lock<Results>,
     has_unsettled: AtomicBool,
+    /// Until when something was said to come, on the clock of the turns.
+    expected_until_ns: AtomicU64,
     /// Stolen tasks that take long to pack, for the packer thread.
     pub(super) packer: Serial<(Fish, S::Task)>,
     /// When the clock of the turns began.
@@ -45,6 +47,7 @@ impl<S: EngineSite> Turns<S> {
             away: AtomicUsize::new(0),
             unsettled: Lock::default(),
             has_unsettled: AtomicBool::new(false),
+            expected_until_ns: AtomicU64::new(0),
             packer: Serial::default(),
             started: Instant::now(),
         }
@@ -53,6 +56,18 @@ impl<S: EngineSite> Turns<S> {
     /// The time on the clock of the turns.
     pub(super) fn now(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// Something will come within this time.
+    pub(super) fn expect(&self, within: Duration) {
+        let until = self.now() + within;
+        self.expected_until_ns.store(until.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// Whether it is before the time by which something was to come.
+    pub(super) fn are_expecting(&self, now: Instant) -> bool {
+        let until = self.expected_until_ns.load(Ordering::Relaxed);
+        until > 0 && now < self.at(Duration::from_nanos(until))
     }
 
     /// How long it is until this time; zero if that has passed.

@@ -228,7 +228,7 @@ fn look_for_work(pe: &Arc<Processor>) -> bool {
             since = now;
         }
         let idle_for = now - since;
-        if pe.is_ending() || idle_for >= pe.settings.spin {
+        if pe.is_ending() || idle_for >= pe.settings.spin && !pe.turns.are_expecting(now) {
             break false;
         }
         if idle_for >= POLITE_AFTER {

@@ -23,6 +23,10 @@ pub trait Kind {
 
     /// Whether each rank gets the values of those before it, and not of all.
     fn is_scan(operation: &Self::Operation) -> bool;
+    /// Whether a rank that takes part has the result.
+    fn has_result(_: &Self::Operation, _: u32) -> bool {
+        true
+    }
     /// A value of ranks, and one of ranks behind these.
     fn combine(operation: &Self::Operation, left: &Self::Value, right: &Self::Value)
     -> Self::Value;

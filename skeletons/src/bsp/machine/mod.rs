@@ -171,6 +171,11 @@ impl<K: Kind> Machine<K> {
         self.superstep
     }
 
+    /// Whether this PE's ranks have taken their steps, and others are waited for.
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.phase, Phase::Posting(_) | Phase::Meeting(_))
+    }
+
     /// Says whether a checkpoint is due, if that is [told](When::Told). The first PE counts.
     pub fn set_due(&mut self, is_due: bool) {
         self.is_due = is_due;

@@ -102,7 +102,11 @@ impl<K: Kind> Machine<K> {
                 spans.divide(self.view.own(), values);
             }
             for rank in took_part {
-                let result = all.clone().unwrap_or_else(|| spans.before(rank, combine));
+                let result = if K::has_result(&operation, rank) {
+                    all.clone().unwrap_or_else(|| spans.before(rank, combine))
+                } else {
+                    None
+                };
                 self.seats.entry(rank).and_modify(|seat| seat.results.push(result));
             }
         }
