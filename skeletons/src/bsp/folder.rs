@@ -124,7 +124,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes what is before this checkpoint, if it is whole itself.
+    /// Removes what is before this checkpoint, which is whole, but for the last one that is.
     pub(super) fn prune(&self, key: Key) {
         let last = checkpoint(key);
         if !self.is_whole(last) {
@@ -133,8 +133,11 @@ impl Folder {
                 self.path.display()
             );
         }
-        let all = Checkpoint::all_in(&self.path).into_iter().flatten();
-        for folder in all.filter(|one| *one < last).map(|one| one.folder(&self.path)) {
+        let all = Checkpoint::all_in(&self.path).unwrap_or_default();
+        let before = all.into_iter().filter(|one| *one < last).rev();
+        let (mut whole, others): (Vec<_>, Vec<_>) = before.partition(|one| self.is_whole(*one));
+        let former = whole.split_off(whole.len().min(1));
+        for folder in former.into_iter().chain(others).map(|one| one.folder(&self.path)) {
             if let Err(error) = fs::remove_dir_all(&folder) {
                 tracing::warn!("`{}` cannot be removed: {error}", folder.display());
             }

@@ -153,6 +153,9 @@ impl<K: Kind> Machine<K> {
             self.copies_are_made();
         }
         if whence == Whence::Disk(key) {
+            if self.view.is_first() {
+                self.effects.push(Effect::Prune(key));
+            }
             if !own.is_empty() {
                 let work = self.work();
                 self.effects.push(Effect::Load(work, key, own));
@@ -293,9 +296,9 @@ impl<K: Kind> Machine<K> {
         if let Some(stored) = facts.stored
             && facts.stored > progress.all_stored
         {
-            let former = progress.all_stored.replace(stored).unwrap_or(stored);
+            progress.all_stored = facts.stored;
             if self.view.is_first() {
-                self.effects.push(Effect::Prune(former));
+                self.effects.push(Effect::Prune(stored));
             }
         }
     }

@@ -31,9 +31,11 @@ impl Disk {
         self.0.borrow()[&key].range(ranks).map(|(rank, copy)| (*rank, copy.clone())).collect()
     }
 
-    /// Removes what is before this checkpoint, which is whole, as a later one is.
+    /// Removes what is before this checkpoint, which is whole, but for the last one that is.
     pub(super) fn prune(&self, key: Key, ranks: u32) {
-        assert!(self.whole(0..ranks).last().is_some_and(|last| *last >= key), "{key:?}");
-        self.0.borrow_mut().retain(|other, _| *other >= key);
+        let whole = self.whole(0..ranks);
+        assert!(whole.contains(&key), "{key:?} of {whole:?}");
+        let former = whole.into_iter().rfind(|other| *other < key);
+        self.0.borrow_mut().retain(|other, _| *other >= key || Some(*other) == former);
     }
 }

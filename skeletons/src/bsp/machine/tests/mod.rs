@@ -130,6 +130,16 @@ impl Processor {
         self.groups.turn(|groups| groups.with_life(&cell, |life| life.with(|_, part| look(part))))
     }
 
+    /// The superstep of the last checkpoint that this PE knows to be whole.
+    fn whole(&mut self) -> Option<u64> {
+        self.groups.turn(|groups| {
+            let (.., cell) = groups.with_table(|table| table.all()).pop()?;
+            let look = |_, part: &mut Member| part.machine.progress.all_kept;
+            let key = groups.with_life(&cell, |life| life.with(look)).flatten()?;
+            Some(key.superstep)
+        })
+    }
+
     fn post(&mut self, out: &mut Outgoing<Message>) {
         for action in self.groups.take_actions() {
             let (to, message) = match action {
