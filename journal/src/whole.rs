@@ -77,8 +77,10 @@ mod tests {
         Identity { program: program.into(), call, result, items: 4, digest: 0 }
     }
 
+    type Record = (Range<u64>, Vec<u8>);
+
     /// The records that are read, and the number of damaged places.
-    fn read(path: &Path) -> (Vec<(Range<u64>, Vec<u8>)>, u64) {
+    fn read(path: &Path) -> (Vec<Record>, u64) {
         let mut records = Vec::new();
         let visit = |positions, result: &[u8]| {
             records.push((positions, result.to_vec()));

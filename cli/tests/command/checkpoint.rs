@@ -18,7 +18,7 @@ fn write(directory: &Path, superstep: u64, ranks: std::ops::Range<u64>) {
 
 fn shown(directory: &Path, flags: &[&str]) -> Ended {
     let words = ["checkpoint".as_ref(), directory.as_os_str()];
-    let flags = flags.iter().map(|flag| flag.as_ref());
+    let flags = flags.iter().map(AsRef::as_ref);
     run(&mut ultramarine(&words.into_iter().chain(flags).collect::<Vec<_>>()))
 }
 

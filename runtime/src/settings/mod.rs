@@ -18,7 +18,8 @@ use value::{SettingProblem, SettingValue, variable_of};
 ///
 /// Each field can be set in the program, or by an environment variable: `ULTRAMARINE_` and the
 /// field's name in capitals, such as `ULTRAMARINE_MAX_HOPS=3` or `ULTRAMARINE_SPIN=100us`.
-/// Durations take a unit (`ns`, `us`, `ms`, `s`) and are at most a day, but for `host_mtbf`. Sizes are in bytes.
+/// Durations take a unit (`ns`, `us`, `ms`, `s`) and are at most a day, but for `host_mtbf`. Sizes
+/// are in bytes.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The number of worker threads, from 1 to 1024. Default: the cores that the PE may use.

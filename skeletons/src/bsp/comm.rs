@@ -54,7 +54,8 @@ impl<P: Program> Comm<P> {
         self.start.ranks
     }
 
-    /// Says something of the progress, a residual, say: see [`Bsp::progress`](super::Bsp::progress).
+    /// Says something of the progress, a residual, say: see
+    /// [`Bsp::progress`](super::Bsp::progress).
     pub fn note(&mut self, note: impl Display) {
         self.note = Some(note.to_string());
     }

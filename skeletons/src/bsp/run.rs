@@ -90,8 +90,11 @@ pub struct Bsp<P: Program> {
     interval: Interval,
     folder: Option<PathBuf>,
     in_memory: bool,
-    watch: Option<(Duration, Box<dyn FnMut(&Progress) + Send>)>,
+    watch: Option<(Duration, Tell)>,
 }
+
+/// What is called with the progress.
+type Tell = Box<dyn FnMut(&Progress) + Send>;
 
 /// How far a run is.
 #[derive(Clone, PartialEq, Debug)]
@@ -137,8 +140,9 @@ impl<P: Program> Bsp<P> {
     /// those of PEs near it from then on. If there is none, they begin anew.
     ///
     /// Without this, the interval is that which costs least, by what a checkpoint costs and by the
-    /// setting `host_mtbf`, the mean time between failures of a host (Young 1974): √(2 · cost · time
-    /// between failures of the job). The first, by which the cost is measured, is taken after 10 s.
+    /// setting `host_mtbf`, the mean time between failures of a host (Young 1974): √(2 · cost ·
+    /// time between failures of the job). The first, by which the cost is measured, is taken after
+    /// 10 s.
     pub fn checkpoint_every(mut self, supersteps: NonZeroU64) -> Self {
         self.interval = Interval::Supersteps(supersteps.get());
         self
@@ -200,7 +204,7 @@ impl<P: Program> Bsp<P> {
         let identity = digest_of::<P>(ranks, &argument)?;
         let head = Head { ranks, interval, folder, in_memory, identity };
         let mut digest = Digest::default();
-        digest.add(&encode(&head).map_err(codec)?);
+        digest.add(&encode(&head).map_err(|error| codec(&error))?);
         let digest = digest.finish();
         let run = Opened::<RunPart<P>>::new(cx, digest, cx.pe() != cx.root());
         let invitation = RunInvitation { head, argument: Ok(Arc::new(argument)) };
@@ -240,7 +244,7 @@ async fn tell_progress<P: Program, T>(
     cx: &Context,
     member: &Member<RunPart<P>>,
     every: Duration,
-    mut tell: Box<dyn FnMut(&Progress) + Send>,
+    mut tell: Tell,
     ended: impl Future<Output = T>,
 ) -> T {
     let look = |_, part: &mut RunPart<P>| (part.machine.superstep(), part.note.clone());
@@ -296,12 +300,12 @@ pub fn files_in(folder: impl AsRef<Path>, ranks: u32) -> Result<Vec<PathBuf>, Bs
 fn digest_of<P: Program>(ranks: u32, argument: &P::Argument) -> Result<u128, BspError> {
     let mut digest = Digest::default();
     digest.add(type_name::<P>().as_bytes());
-    digest.add(&encode(&ranks).map_err(codec)?);
-    digest.add(&encode(argument).map_err(codec)?);
+    digest.add(&encode(&ranks).map_err(|error| codec(&error))?);
+    digest.add(&encode(argument).map_err(|error| codec(&error))?);
     Ok(digest.finish())
 }
 
-fn codec(error: WireError) -> BspError {
+fn codec(error: &WireError) -> BspError {
     TaskError::Codec { what: "argument".into(), reason: error.to_string() }.into()
 }
 

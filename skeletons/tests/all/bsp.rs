@@ -128,7 +128,7 @@ fn who_sleeps_is_woken_by_a_message_or_when_all_sleep() {
 }
 
 /// Uses what the others here do not: a rank's file and items, reductions to one rank, what all have
-/// gathered, messages that are combined, and what is said of the progress.
+/// gathered, and messages that are combined.
 #[derive(Serialize, Deserialize)]
 struct Collector {
     items: Vec<u32>,
@@ -149,28 +149,24 @@ impl Program for Collector {
     }
 
     fn step(&mut self, (): (), comm: &mut Comm<Self>) -> Next<Self> {
-        comm.note(format_args!("{} items", self.items.len()));
-        match comm.superstep() {
-            0 => {
-                comm.reduce(1, &self.items.iter().sum(), op::sum::<u32>);
-                comm.all_gather(&self.text);
-                for item in &self.items {
-                    // Three ranks get a sum each.
-                    comm.send_combined(item % 3, *item, |sum, item| *sum += item);
-                }
+        if comm.superstep() == 0 {
+            comm.reduce(1, &self.items.iter().sum(), op::sum::<u32>);
+            comm.all_gather(&self.text);
+            for item in &self.items {
+                // Three ranks get a sum of each.
+                comm.send_combined(item % 3, *item, |sum, item| *sum += item);
             }
-            _ => {
-                let sum = comm.result();
-                let messages = std::iter::from_fn(|| comm.next()).collect();
-                return Next::End((sum, comm.result().unwrap(), messages));
-            }
+            return Next::Stage(());
         }
-        Next::Stage(())
+        let sum = comm.result();
+        let messages = std::iter::from_fn(|| comm.next()).collect();
+        Next::End((sum, comm.result().unwrap(), messages))
     }
 }
 
 #[test]
 fn ranks_have_files_and_ranges_and_gather_what_they_find() {
+    static FILES: OnceLock<Vec<PathBuf>> = OnceLock::new();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_owned();
     let error = files_in(&path, 3).unwrap_err().to_string();
@@ -182,7 +178,6 @@ fn ranks_have_files_and_ranges_and_gather_what_they_find() {
     assert!(error.contains("has 2 files, and there are 1 ranks"), "{error}");
     assert!(files_in(path.join("none"), 3).unwrap_err().to_string().contains("cannot be read"));
     let files = files_in(&path, 4).unwrap();
-    static FILES: OnceLock<Vec<PathBuf>> = OnceLock::new();
     FILES.set(files).unwrap();
     on_all_hierarchies(async |cx| {
         let files = FILES.get().unwrap().clone();

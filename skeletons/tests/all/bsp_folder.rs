@@ -116,7 +116,7 @@ fn checkpoints(folder: &Path) -> Vec<(u64, Vec<PathBuf>)> {
         .filter_map(|entry| {
             let name = entry.file_name().into_string().expect("it is text");
             let superstep = name.strip_prefix("superstep-")?.split_once('.')?.0.parse().ok()?;
-            let files = entries(&entry.path()).iter().map(|file| file.path()).collect();
+            let files = entries(&entry.path()).iter().map(std::fs::DirEntry::path).collect();
             Some((superstep, files))
         })
         .collect();
@@ -205,7 +205,7 @@ fn a_directory_that_cannot_be_used_is_named() {
     std::fs::write(&path, "").expect("there is room");
     for path in [path.clone(), path.join("within")] {
         let error = run(5, 2, &path, true).expect_err("it is a file").to_string();
-        assert!(error.contains("`") && error.contains("cannot be made"), "{error}");
+        assert!(error.contains('`') && error.contains("cannot be made"), "{error}");
     }
 }
 

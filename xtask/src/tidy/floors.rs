@@ -34,6 +34,7 @@ const HOUSES: [House; 3] = [
         folder: "skeletons/src/",
         path: "crate::",
         floors: &[
+            &["own_thread"],
             &["journal", "parts", "result_future", "set", "share"],
             &["bsp", "dag", "divide", "map", "search"],
             &["reduce"],

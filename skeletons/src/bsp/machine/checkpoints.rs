@@ -39,7 +39,7 @@ pub struct Held<C, O> {
     copy: Copy<C, O>,
 }
 
-/// See the [module](self).
+/// The copies that a PE keeps.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Checkpoints<C, O>(pub BTreeMap<Key, BTreeMap<u32, Held<C, O>>>);
 

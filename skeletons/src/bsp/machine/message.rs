@@ -103,8 +103,8 @@ pub enum Effect<K: Kind> {
     Load(Work, Key, Range<u32>),
     /// These copies are put into the directory, and are [stored](super::Machine::stored) then.
     Store(Key, BTreeMap<u32, Copy<K::Saved, K::Output>>),
-    /// This checkpoint is whole in the directory. What is before it is removed, but for the last one
-    /// that is whole.
+    /// This checkpoint is whole in the directory. What is before it is removed, but for the last
+    /// one that is whole.
     Prune(Key),
     /// The run cannot go on.
     Fail(K::Error),
