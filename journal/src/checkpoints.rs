@@ -69,7 +69,11 @@ impl Checkpoint {
     /// The folder cannot be read.
     pub fn parts(self, directory: &Path) -> io::Result<Vec<Part>> {
         let entries = match fs::read_dir(self.folder(directory)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error)
+                if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) =>
+            {
+                return Ok(Vec::new());
+            }
             entries => entries?,
         };
         let mut parts = Vec::new();
@@ -77,7 +81,8 @@ impl Checkpoint {
             let entry = entry?;
             let items = entry.file_name().to_str().and_then(|name| {
                 let (start, end) = name.strip_prefix("ranks-")?.split_once('-')?;
-                Some(start.parse().ok()?..end.parse().ok()?)
+                let items: Range<u64> = start.parse().ok()?..end.parse().ok()?;
+                (items.start <= items.end).then_some(items)
             });
             parts.extend(items.map(|items| Part { items, path: entry.path() }));
         }

@@ -44,6 +44,19 @@ pub(crate) fn inspect_with(
     expected: Option<&Identity>,
     visit: impl FnMut(Range<u64>, Option<&[u8]>) -> Result<(), Refusal>,
 ) -> Result<Inspection, OpenError> {
+    let (mut file, metadata, header) = open_to_read(path, expected)?;
+    let report = read_records(path, &mut file, &header, metadata.len(), visit)?;
+    let failed = |source| io_error(path, "opened", source);
+    let last_written = metadata.modified().map_err(failed)?;
+    let Header { identity, mark, begun_unix_s, .. } = header;
+    Ok(Inspection { identity, mark, begun_unix_s, last_written, report })
+}
+
+/// Opens a journal, which may have to be of this identity, and reads its header.
+pub(crate) fn open_to_read(
+    path: &Path,
+    expected: Option<&Identity>,
+) -> Result<(File, Metadata, Header), OpenError> {
     let failed = |source| io_error(path, "opened", source);
     // Before it is opened, since opening a FIFO waits for its writer.
     refuse_other_kinds(path, &path.metadata().map_err(failed)?)?;
@@ -54,10 +67,7 @@ pub(crate) fn inspect_with(
     if let Some(differences) = expected.and_then(|other| header.identity.differences(other)) {
         return Err(OpenError::Differs { path: path.into(), differences });
     }
-    let report = read_records(path, &mut file, &header, metadata.len(), visit)?;
-    let last_written = metadata.modified().map_err(failed)?;
-    let Header { identity, mark, begun_unix_s, .. } = header;
-    Ok(Inspection { identity, mark, begun_unix_s, last_written, report })
+    Ok((file, metadata, header))
 }
 
 /// A journal that is open for writing and locked.

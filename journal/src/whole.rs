@@ -52,6 +52,15 @@ fn write(
     Ok(output)
 }
 
+/// Reads the header of a journal, which has to be of this identity.
+///
+/// # Errors
+///
+/// It cannot be read, is no journal, or belongs to something else.
+pub fn check_identity(path: impl AsRef<Path>, identity: &Identity) -> Result<(), OpenError> {
+    open::open_to_read(path.as_ref(), Some(identity)).map(drop)
+}
+
 /// Reads a journal of this identity without locking or changing it, and hands its intact records to
 /// `visit`. What is missing or damaged is in the report.
 ///

@@ -187,6 +187,8 @@ fn a_job_that_was_killed_goes_on_with_other_processes() {
         let ring = bsp::<Ring>(200).ranks(RANKS).checkpoint_every(every).checkpoint_dir(folder);
         if std::env::var_os(IS_KILLED).is_some() {
             let all_die = async {
+                // What is stored again after that has other ranks in its files.
+                kill_at(&cx, 30, Pe::new(2)).await?;
                 while REACHED.load(Relaxed) < 60 {
                     cx.sleep(Duration::from_millis(1)).await;
                 }

@@ -96,7 +96,7 @@ impl SuperstepsCase {
             Effect::Fail(trouble) => state.end = Some(Err(trouble)),
             Effect::End(outputs) if at == state.home => state.end = Some(Ok(outputs)),
             Effect::End(_) | Effect::Lost(_) => {}
-            Effect::Look(..) | Effect::Load(..) | Effect::Store(..) | Effect::Prune(_) => {
+            Effect::Look(..) | Effect::Load(..) | Effect::Store(..) | Effect::Prune(..) => {
                 unreachable!("there is no directory")
             }
         }

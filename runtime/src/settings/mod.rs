@@ -122,8 +122,11 @@ pub const THREADS_MAX: usize = 1024;
 /// The longest duration of any setting: a day.
 pub const DURATION_MAX: Duration = Duration::from_hours(24);
 
+/// A year of 365.25 days.
+const YEAR: Duration = Duration::from_hours(8766);
+
 /// The longest mean time between failures.
-pub const HOST_MTBF_MAX: Duration = Duration::from_hours(24 * 365 * 100);
+pub const HOST_MTBF_MAX: Duration = Duration::from_hours(100 * 8766);
 
 /// How long the end of a job waits at most for tasks that still run.
 pub const STRAGGLERS_MAX: Duration = Duration::from_secs(2);
@@ -157,7 +160,7 @@ impl Settings {
             blocked_after: Duration::from_secs(10),
             shutdown_grace: Duration::from_mins(1),
             start_deadline: Duration::from_mins(1),
-            host_mtbf: Duration::from_hours(24 * 365),
+            host_mtbf: YEAR,
             seed: None,
         }
     }

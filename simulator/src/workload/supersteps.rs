@@ -179,7 +179,7 @@ impl SimulatedPart for StencilPart {
                 }
                 // The sum that the program waits for does not come: the run is an error.
                 Effect::Fail(_) | Effect::Lost(_) => {}
-                Effect::Look(..) | Effect::Load(..) | Effect::Store(..) | Effect::Prune(_) => {
+                Effect::Look(..) | Effect::Load(..) | Effect::Store(..) | Effect::Prune(..) => {
                     unreachable!("there is no directory")
                 }
             }

@@ -20,8 +20,8 @@ pub struct Comm<P: Program> {
     letters: VecDeque<Letter<Tagged<P::Message>>>,
     results: VecDeque<Option<Value>>,
     pub(super) sent: Vec<Letter<Tagged<P::Message>>>,
-    /// Where among these the message is to which more is added, by its rank and tag.
-    combined: HashMap<(u32, u32), usize>,
+    /// Where among these the message is to which more is added, by its rank.
+    combined: HashMap<u32, usize>,
     pub(super) offered: Vec<(Operation, Value)>,
     /// What is said of the progress.
     pub(super) note: Option<String>,
@@ -111,7 +111,7 @@ impl<P: Program> Comm<P> {
         combine: impl FnOnce(&mut P::Message, P::Message),
     ) {
         let next = self.sent.len();
-        match *self.combined.entry((to, 0)).or_insert(next) {
+        match *self.combined.entry(to).or_insert(next) {
             at if at == next => self.send(to, message),
             at => combine(&mut self.sent[at].content.1, message),
         }
@@ -171,13 +171,19 @@ impl<P: Program> Comm<P> {
         self.offered.push((Operation::of::<T, F>(false, combine), Value::of(value)));
     }
 
-    /// The same, but only this rank has the result.
+    /// The same, but only one rank has the [result](Self::result); that of the others is `None`.
+    ///
+    /// # Panics
+    ///
+    /// There is no such rank.
+    #[track_caller]
     pub fn reduce<T, F>(&mut self, to: u32, value: &T, combine: F)
     where
         T: Portable,
         F: Fn(T, T) -> T + Stateless,
     {
         const { F::CHECKED };
+        assert!(to < self.start.ranks, "a result for rank {to} of {}", self.start.ranks);
         let operation = Operation::of::<T, F>(false, combine);
         self.offered.push((operation.only_to(to), Value::of(value)));
     }

@@ -9,6 +9,7 @@ use super::work::spawn_some;
 use crate::own_thread::on_own_thread;
 use std::future::Future;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 use ultramarine_group::{Groups, Name};
 use ultramarine_runtime::executor::Context;
@@ -18,16 +19,16 @@ use ultramarine_runtime::executor::Context;
 pub(super) enum Errand {
     Look(Work, Range<u32>),
     Load(Work, Key, Range<u32>),
-    Store(Key, Copies),
-    Prune(Key),
+    Store(Work, Key, Copies),
+    Prune(Key, u32),
 }
 
 /// What has come of it.
 enum Done {
     Found(Work, Found, Option<Lock>),
     Loaded(Work, Key, Copies),
-    Stored(Key),
-    NotStored(Key),
+    Stored(Work, Key, Option<Lock>),
+    NotStored(Work, Key),
     Pruned,
     Failed(Work, BspError),
 }
@@ -38,8 +39,7 @@ impl Errand {
         let failed = |message| BspError::Directory { message };
         match self {
             Errand::Look(work, ranks) => {
-                // The PE that has the first rank locks the directory for the job.
-                let lock = (ranks.contains(&0) && !is_locked).then(|| folder.lock()).transpose();
+                let lock = lock_for(folder, ranks.contains(&0) && !is_locked);
                 match lock.and_then(|lock| Ok((folder.look(ranks)?, lock))) {
                     Ok((found, lock)) => Done::Found(work, found, lock),
                     Err(message) => Done::Failed(work, failed(message)),
@@ -49,20 +49,29 @@ impl Errand {
                 Ok(copies) => Done::Loaded(work, key, copies),
                 Err(message) => Done::Failed(work, failed(message)),
             },
-            Errand::Store(key, copies) => match folder.store(key, &copies) {
-                Ok(()) => Done::Stored(key),
-                Err(message) => {
-                    let superstep = key.superstep;
-                    tracing::warn!("superstep {superstep} is not in the directory: {message}");
-                    Done::NotStored(key)
+            Errand::Store(work, key, copies) => {
+                // The first rank may be this PE's since a death.
+                let lock = lock_for(folder, copies.contains_key(&0) && !is_locked);
+                match lock.and_then(|lock| folder.store(key, &copies).map(|()| lock)) {
+                    Ok(lock) => Done::Stored(work, key, lock),
+                    Err(message) => {
+                        let superstep = key.superstep;
+                        tracing::warn!("superstep {superstep} is not in the directory: {message}");
+                        Done::NotStored(work, key)
+                    }
                 }
-            },
-            Errand::Prune(key) => {
-                folder.prune(key);
+            }
+            Errand::Prune(key, generation) => {
+                folder.prune(key, generation);
                 Done::Pruned
             }
         }
     }
+}
+
+/// The PE that has the first rank locks the directory for the job.
+fn lock_for(folder: &Folder, is_wanted: bool) -> Result<Option<Lock>, String> {
+    is_wanted.then(|| folder.lock()).transpose()
 }
 
 /// Does one thing after the other, as long as there is anything.
@@ -80,18 +89,22 @@ pub(super) fn do_errands<P: Program>(cx: Context, name: Name) -> impl Future<Out
         };
         while let Some(((errand, folder), is_locked)) = member.with(take).flatten() {
             let (begun, again) = (Instant::now(), errand.clone());
-            let done = on_own_thread(move || errand.run(&folder, is_locked)).await;
+            let run = move || catch_unwind(AssertUnwindSafe(|| errand.run(&folder, is_locked)));
+            let done = on_own_thread(run).await.and_then(|done| {
+                done.map_err(|_| std::io::Error::other("what is done there has panicked"))
+            });
             let wanted = member.act(|part| match done {
                 Ok(Done::Found(work, Found { generation, keys }, lock)) => {
                     part.lock = part.lock.take().or(lock);
                     part.machine.found(work, generation, keys);
                 }
                 Ok(Done::Loaded(work, key, copies)) => part.machine.loaded(work, key, copies),
-                Ok(Done::Stored(key)) => {
+                Ok(Done::Stored(work, key, lock)) => {
+                    part.lock = part.lock.take().or(lock);
                     part.pace.spend(begun.elapsed());
-                    part.machine.stored(key, true);
+                    part.machine.stored(work, key, true);
                 }
-                Ok(Done::NotStored(key)) => part.machine.stored(key, false),
+                Ok(Done::NotStored(work, key)) => part.machine.stored(work, key, false),
                 Ok(Done::Pruned) => {}
                 Ok(Done::Failed(work, error)) => part.machine.fail_in(work, error),
                 Err(error) => part.give_up(&again, &error),
@@ -106,15 +119,15 @@ pub(super) fn do_errands<P: Program>(cx: Context, name: Name) -> impl Future<Out
 }
 
 impl<P: Program> RunPart<P> {
-    /// There is no further thread.
+    /// It cannot be done.
     fn give_up(&mut self, errand: &Errand, error: &std::io::Error) {
         match errand {
             Errand::Look(work, _) | Errand::Load(work, ..) => {
-                let message = format!("there is no further thread: {error}");
+                let message = format!("the directory for checkpoints: {error}");
                 self.machine.fail_in(*work, BspError::Directory { message });
             }
-            Errand::Store(key, _) => self.machine.stored(*key, false),
-            Errand::Prune(_) => {}
+            Errand::Store(work, key, _) => self.machine.stored(*work, *key, false),
+            Errand::Prune(..) => {}
         }
     }
 }

@@ -2,16 +2,19 @@
 //! gets its name when it is whole and on the disk. The job that writes there holds `DIR/lock`.
 
 use super::machine::{Copy, Key};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
-use ultramarine_journal::{Checkpoint, Identity, OpenError, Part, read_whole, write_whole};
+use std::time::{Duration, Instant};
+use ultramarine_journal::{
+    Checkpoint, Identity, OpenError, Part, check_identity, read_whole, write_whole,
+};
 use ultramarine_runtime::array::Encoded;
 
-/// Of so many checkpoints, the last, it is looked whether they are intact.
-const LOOKED_AT: usize = 2;
+/// So long it is waited for the lock.
+const LOCKED_WITHIN: Duration = Duration::from_secs(3);
 
 /// Copies of ranks.
 pub(super) type Copies = BTreeMap<u32, Copy<Encoded, Encoded>>;
@@ -49,7 +52,14 @@ impl Folder {
         let path = self.path.join("lock");
         let file = File::options().create(true).append(true).open(path);
         let file = file.map_err(|error| self.unusable("written to", &error))?;
-        match file.try_lock() {
+        // A process that is held for dead may take a while to end.
+        let until = Instant::now() + LOCKED_WITHIN;
+        let mut locked = file.try_lock();
+        while matches!(locked, Err(TryLockError::WouldBlock)) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(50));
+            locked = file.try_lock();
+        }
+        match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(format!(
@@ -77,9 +87,12 @@ impl Folder {
         self.make()?;
         let all = Checkpoint::all_in(&self.path).map_err(|error| self.unusable("read", &error))?;
         let generation = all.iter().map(|one| one.generation).max().unwrap_or(0);
+        for one in &all {
+            self.check_owner(*one)?;
+        }
         let mut found = Found { generation, keys: Vec::new() };
         for one in all.into_iter().rev() {
-            if found.keys.len() < LOOKED_AT && self.is_whole(one) && self.is_intact(one, &ranks)? {
+            if self.is_whole(one) && self.is_intact(one, &ranks)? {
                 let Checkpoint { generation, superstep } = one;
                 found.keys.push(Key { generation, superstep });
             }
@@ -99,7 +112,9 @@ impl Folder {
                 }
                 Ok(())
             });
-            read.map_err(|error| error.to_string())?;
+            if let Err(error) = read {
+                tracing::warn!("{error}");
+            }
         }
         if copies.len() < ranks.len() {
             let folder = one.folder(&self.path);
@@ -114,7 +129,10 @@ impl Folder {
             return Ok(());
         };
         let one = checkpoint(key);
-        fs::create_dir_all(one.folder(&self.path)).map_err(|error| error.to_string())?;
+        let made = fs::create_dir_all(one.folder(&self.path));
+        // Its name is to be on the disk, too.
+        let made = made.and_then(|()| File::open(&self.path)?.sync_all());
+        made.map_err(|error| error.to_string())?;
         let records = copies.iter().map(|(rank, copy)| {
             let item = u64::from(*rank);
             (item..item + 1, bytes_of(copy))
@@ -124,8 +142,9 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes what is before this checkpoint, which is whole, but for the last one that is.
-    pub(super) fn prune(&self, key: Key) {
+    /// Removes what is before this checkpoint, which is whole, but for the last one that is; and
+    /// what is after it, but of an earlier generation than this.
+    pub(super) fn prune(&self, key: Key, generation: u32) {
         let last = checkpoint(key);
         if !self.is_whole(last) {
             return tracing::warn!(
@@ -134,10 +153,14 @@ impl Folder {
             );
         }
         let all = Checkpoint::all_in(&self.path).unwrap_or_default();
+        let of_no_use = |one: &Checkpoint| *one > last && one.generation < generation;
+        let of_no_use: Vec<_> = all.iter().copied().filter(of_no_use).collect();
         let before = all.into_iter().filter(|one| *one < last).rev();
         let (mut whole, others): (Vec<_>, Vec<_>) = before.partition(|one| self.is_whole(*one));
         let former = whole.split_off(whole.len().min(1));
-        for folder in former.into_iter().chain(others).map(|one| one.folder(&self.path)) {
+        for folder in
+            former.into_iter().chain(others).chain(of_no_use).map(|one| one.folder(&self.path))
+        {
             if let Err(error) = fs::remove_dir_all(&folder) {
                 tracing::warn!("`{}` cannot be removed: {error}", folder.display());
             }
@@ -155,29 +178,41 @@ impl Folder {
         one.is_whole(&self.path, self.identity.items)
     }
 
-    /// Whether what was written of these ranks can be read.
-    ///
-    /// An error: it belongs to something else.
-    fn is_intact(&self, one: Checkpoint, ranks: &Range<u32>) -> Result<bool, String> {
-        let mut missing = ranks.len();
-        for part in self.parts_with(one, ranks).map_err(|error| self.unusable("read", &error))? {
-            let read = read_whole(&part.path, &self.identity, |items, _| {
-                missing -= usize::from(ranks.contains(&(items.start as u32)));
-                Ok(())
-            });
-            match read {
-                Ok(_) => {}
+    /// An error: the checkpoint belongs to something else.
+    fn check_owner(&self, one: Checkpoint) -> Result<(), String> {
+        for part in one.parts(&self.path).map_err(|error| self.unusable("read", &error))? {
+            match check_identity(&part.path, &self.identity) {
                 Err(error @ (OpenError::Differs { .. } | OpenError::UnknownVersion { .. })) => {
                     return Err(error.to_string());
                 }
-                Err(error) => tracing::warn!("{error}"),
+                // What is damaged is nobody's.
+                Err(_) => {}
+                Ok(()) => break,
             }
         }
-        if missing > 0 {
+        Ok(())
+    }
+
+    /// Whether what was written of these ranks can be read.
+    ///
+    /// An error: the folder cannot be read.
+    fn is_intact(&self, one: Checkpoint, ranks: &Range<u32>) -> Result<bool, String> {
+        // After a recovery some may be in two files.
+        let mut missing: BTreeSet<u64> = ranks.clone().map(u64::from).collect();
+        for part in self.parts_with(one, ranks).map_err(|error| self.unusable("read", &error))? {
+            let read = read_whole(&part.path, &self.identity, |items, _| {
+                missing.remove(&items.start);
+                Ok(())
+            });
+            if let Err(error) = read {
+                tracing::warn!("{error}");
+            }
+        }
+        if !missing.is_empty() {
             let folder = one.folder(&self.path);
             tracing::warn!("the checkpoint `{}` is damaged, and not used", folder.display());
         }
-        Ok(missing == 0)
+        Ok(missing.is_empty())
     }
 
     fn unusable(&self, action: &str, error: &io::Error) -> String {

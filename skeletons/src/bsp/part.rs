@@ -131,6 +131,8 @@ impl<P: Program> Part for RunPart<P> {
     }
 
     fn receive(&mut self, from: Pe, message: Told<Run<P>>, _: bool) {
+        // Its ranks may all sleep, or there are none.
+        self.machine.set_due(self.pace.is_due());
         self.machine.receive(from, message);
     }
 
@@ -164,8 +166,12 @@ impl<P: Program> Part for RunPart<P> {
                 Effect::Load(work, key, ranks) => {
                     self.errands.push_back(Errand::Load(work, key, ranks));
                 }
-                Effect::Store(key, copies) => self.errands.push_back(Errand::Store(key, copies)),
-                Effect::Prune(key) => self.errands.push_back(Errand::Prune(key)),
+                Effect::Store(work, key, copies) => {
+                    self.errands.push_back(Errand::Store(work, key, copies));
+                }
+                Effect::Prune(key, generation) => {
+                    self.errands.push_back(Errand::Prune(key, generation));
+                }
                 Effect::Fail(error) => failure = Some(error),
                 Effect::Lost(superstep) => lost = Some(superstep),
                 Effect::End(outputs) => {

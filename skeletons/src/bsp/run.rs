@@ -154,7 +154,7 @@ impl<P: Program> Bsp<P> {
         self
     }
 
-    /// No checkpoints are taken. After a death all begin anew.
+    /// No checkpoints are taken. After a death all begin anew, or go on from the directory.
     pub fn without_checkpoints(mut self) -> Self {
         self.interval = Interval::Never;
         self
@@ -254,12 +254,14 @@ async fn tell_progress<P: Program, T>(
             return ended;
         }
         let Some((superstep, note)) = member.with(look) else { continue };
-        // After a death it may be less.
-        if superstep > last {
+        if superstep > last && last > 0 {
             let per_superstep = at.elapsed() / u32::try_from(superstep - last).unwrap_or(u32::MAX);
             tell(&Progress { superstep, per_superstep, note });
         }
-        (last, at) = (superstep, Instant::now());
+        // After a death it may be less.
+        if superstep != last {
+            (last, at) = (superstep, Instant::now());
+        }
     }
 }
 

@@ -158,7 +158,8 @@ fn what_is_damaged_is_not_used() {
     let all: Vec<_> = checkpoints(&folder).into_iter().filter(whole).collect();
     let [.., before, last] = &all[..] else { panic!("{all:?}") };
     let damage = |file: &PathBuf| {
-        let mut bytes = std::fs::read(file).expect("it is there");
+        // It may be about to be removed.
+        let Ok(mut bytes) = std::fs::read(file) else { return };
         let middle = bytes.len() / 2;
         bytes[middle] ^= 1;
         std::fs::write(file, bytes).expect("there is room");
@@ -181,6 +182,13 @@ fn checkpoints_of_something_else_are_refused_and_left() {
     let before = checkpoints(&folder);
     let error = run(3, 2, &folder, true).expect_err("its argument is another").to_string();
     assert!(error.contains("belongs to something else"), "{error}");
+    let other = folder.clone();
+    job(vec![Place::default(); 2], async move |cx| {
+        let ring = bsp::<Ring>(2).ranks(RANKS - 1).checkpoint_dir(other);
+        let error = ring.run(&cx).await.expect_err("it has fewer ranks").to_string();
+        assert!(error.contains("it is for 6 items, and not 5"), "{error}");
+        Ok(())
+    });
     assert_eq!(checkpoints(&folder), before);
     for file in before.iter().flat_map(|(_, files)| files) {
         inspect(file).expect("it is as it was");
@@ -207,6 +215,22 @@ fn a_directory_that_cannot_be_used_is_named() {
         let error = run(5, 2, &path, true).expect_err("it is a file").to_string();
         assert!(error.contains('`') && error.contains("cannot be made"), "{error}");
     }
+}
+
+/// One after the other, in one job: the second finds what the first has left.
+#[test]
+fn a_directory_may_be_used_twice_in_a_job() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let path = folder.path().to_owned();
+    job(vec![Place::default(); 3], async move |cx| {
+        let run = || bsp::<Ring>(7).ranks(RANKS).checkpoint_dir(&path);
+        let every = const { NonZeroU64::new(3).unwrap() };
+        let first = run().checkpoint_every(every).run(&cx).await?;
+        let steps = STEPS[7].swap(0, Relaxed);
+        assert_eq!(run().run(&cx).await?, first);
+        assert!(STEPS[7].load(Relaxed) < steps);
+        Ok(())
+    });
 }
 
 /// As on a disk that is full.

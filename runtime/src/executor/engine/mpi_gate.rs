@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 /// comes back after all, there is one thread more than needed.
 const GIVEN_UP_AFTER: Duration = Duration::from_millis(50);
 
+/// The same of one amid a task: with that, the PE is given up.
+const TASK_GIVEN_UP_AFTER: Duration = Duration::from_secs(2);
+
 /// The kind of thread that passes the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
@@ -129,9 +132,11 @@ impl MpiGate {
     /// Gives up the worker inside, if there is one that is not expected back. Returns whether this
     /// call did.
     pub(crate) fn give_up_worker(&self) -> bool {
+        let is_amid_task = self.caller.load(Ordering::Relaxed) == Caller::AmidTask as u8;
+        let after = if is_amid_task { TASK_GIVEN_UP_AFTER } else { GIVEN_UP_AFTER };
         let is_lost = self.is_sealed.load(Ordering::Relaxed)
             && self.is_entered.load(Ordering::Acquire)
-            && self.sealed_at.get().is_some_and(|at| at.elapsed() >= GIVEN_UP_AFTER)
+            && self.sealed_at.get().is_some_and(|at| at.elapsed() >= after)
             && self.caller.load(Ordering::Relaxed) != Caller::Driver as u8;
         is_lost && !self.has_lost_worker.swap(true, Ordering::SeqCst)
     }

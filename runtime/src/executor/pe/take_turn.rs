@@ -153,6 +153,9 @@ impl Processor {
             }
             if effort == Effort::None {
                 self.pump_amid_task();
+                if self.turns.has_unsettled() {
+                    self.nudge();
+                }
             } else {
                 self.pump();
             }

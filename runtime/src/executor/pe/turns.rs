@@ -119,6 +119,11 @@ impl<S: EngineSite> Turns<S> {
         self.has_unsettled.store(true, Ordering::Release);
     }
 
+    /// Whether any are left to the next turn.
+    pub(super) fn has_unsettled(&self) -> bool {
+        self.has_unsettled.load(Ordering::Relaxed)
+    }
+
     /// The results that were left to this turn.
     pub(super) fn take_unsettled(&self) -> Results {
         // Mostly there are none, and looking is cheaper than the lock.

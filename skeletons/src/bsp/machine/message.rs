@@ -102,10 +102,11 @@ pub enum Effect<K: Kind> {
     /// These ranks' copies are read: they are [loaded](super::Machine::loaded).
     Load(Work, Key, Range<u32>),
     /// These copies are put into the directory, and are [stored](super::Machine::stored) then.
-    Store(Key, BTreeMap<u32, Copy<K::Saved, K::Output>>),
+    Store(Work, Key, BTreeMap<u32, Copy<K::Saved, K::Output>>),
     /// This checkpoint is whole in the directory. What is before it is removed, but for the last
-    /// one that is whole.
-    Prune(Key),
+    /// one that is whole; and what is after it, but of an earlier generation than this: that has
+    /// been found to be of no use.
+    Prune(Key, u32),
     /// The run cannot go on.
     Fail(K::Error),
     /// There is no whole checkpoint: what was computed up to this superstep is lost. (The first PE

@@ -118,6 +118,8 @@ pub struct Machine<K: Kind> {
     pub saving_now: Option<(Key, usize)>,
     /// Whether a checkpoint is due, if that is told.
     is_due: bool,
+    /// Tells the stores since the last recovery from those before.
+    stores_since: u64,
     /// Greater after each recovery.
     generation: u32,
     pub progress: Progress,
@@ -158,6 +160,7 @@ impl<K: Kind> Machine<K> {
             checkpoints: Checkpoints::default(),
             saving_now: None,
             is_due: false,
+            stores_since: 0,
             generation: 0,
             progress: Progress::default(),
             outputs: Default::default(),

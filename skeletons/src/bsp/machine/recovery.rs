@@ -113,7 +113,7 @@ impl<K: Kind> Machine<K> {
                     None if self.saving.on_disk && !is_of_disk => return self.look(),
                     None => Whence::Anew,
                 };
-                self.generation = meeting.facts.generation + 1;
+                self.generation = meeting.facts.generation.saturating_add(1);
                 return self.restore(whence);
             }
             let number = u64::from(is_of_disk);
@@ -135,6 +135,7 @@ impl<K: Kind> Machine<K> {
         }
         self.superstep = key.map_or(0, |key| key.superstep);
         self.checkpoints.forget_after(key);
+        self.stores_since = self.ticket;
         self.progress.begin_anew(key.filter(|_| matches!(whence, Whence::Disk(_))));
         let own = self.view.own();
         self.saving_now = key.map(|key| (key, own.len()));
@@ -154,7 +155,7 @@ impl<K: Kind> Machine<K> {
         }
         if whence == Whence::Disk(key) {
             if self.view.is_first() {
-                self.effects.push(Effect::Prune(key));
+                self.effects.push(Effect::Prune(key, self.generation));
             }
             if !own.is_empty() {
                 let work = self.work();
@@ -255,10 +256,10 @@ impl<K: Kind> Machine<K> {
         let own = self.view.own();
         if self.saving.on_disk && Some(key) > self.progress.tried {
             if own.is_empty() {
-                self.stored(key, true);
+                self.stored(self.work(), key, true);
             } else {
-                let copies = self.checkpoints.of(key, own.clone());
-                self.effects.push(Effect::Store(key, copies));
+                let (work, copies) = (self.work(), self.checkpoints.of(key, own.clone()));
+                self.effects.push(Effect::Store(work, key, copies));
             }
         }
         if !self.saving.in_memory {
@@ -274,8 +275,9 @@ impl<K: Kind> Machine<K> {
     }
 
     /// This PE's copies for a checkpoint are on the disk, or cannot be put there.
-    pub fn stored(&mut self, key: Key, is_there: bool) {
-        if self.saving_now.is_some_and(|(now, _)| now == key) {
+    pub fn stored(&mut self, work: Work, key: Key, is_there: bool) {
+        let is_of_now = self.saving_now.is_some_and(|(now, _)| now == key);
+        if is_of_now && work.ticket >= self.stores_since {
             self.progress.tried = Some(key);
             if is_there {
                 self.progress.stored = Some(key);
@@ -298,7 +300,7 @@ impl<K: Kind> Machine<K> {
         {
             progress.all_stored = facts.stored;
             if self.view.is_first() {
-                self.effects.push(Effect::Prune(stored));
+                self.effects.push(Effect::Prune(stored, self.generation));
             }
         }
     }

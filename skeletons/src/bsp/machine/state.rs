@@ -31,6 +31,7 @@ macro_rules! parts {
             checkpoints,
             saving_now,
             is_due: _,
+            stores_since: _,
             generation,
             progress,
             outputs,

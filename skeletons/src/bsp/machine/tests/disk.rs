@@ -32,10 +32,14 @@ impl Disk {
     }
 
     /// Removes what is before this checkpoint, which is whole, but for the last one that is.
-    pub(super) fn prune(&self, key: Key, ranks: u32) {
+    pub(super) fn prune(&self, key: Key, generation: u32, ranks: u32) {
         let whole = self.whole(0..ranks);
         assert!(whole.contains(&key), "{key:?} of {whole:?}");
         let former = whole.into_iter().rfind(|other| *other < key);
-        self.0.borrow_mut().retain(|other, _| *other >= key || Some(*other) == former);
+        self.0.borrow_mut().retain(|other, _| {
+            *other == key
+                || Some(*other) == former
+                || *other > key && other.generation >= generation
+        });
     }
 }

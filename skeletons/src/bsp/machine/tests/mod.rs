@@ -101,7 +101,7 @@ enum Message {
     Restore(GroupId, Work, u32, Option<JobOf<Toy>>),
     Look(GroupId, Work, Range<u32>),
     Load(GroupId, Work, Key, Range<u32>),
-    Store(GroupId, Key, BTreeMap<u32, Copy<JobOf<Toy>, u64>>),
+    Store(GroupId, Work, Key, BTreeMap<u32, Copy<JobOf<Toy>, u64>>),
 }
 
 impl Processor {
@@ -172,8 +172,12 @@ impl Processor {
                 }),
                 Effect::Look(work, ranks) => out.later(Message::Look(id, work, ranks)),
                 Effect::Load(work, key, ranks) => out.later(Message::Load(id, work, key, ranks)),
-                Effect::Store(key, copies) => out.later(Message::Store(id, key, copies)),
-                Effect::Prune(key) => self.plan.disk.prune(key, self.plan.ranks),
+                Effect::Store(work, key, copies) => {
+                    out.later(Message::Store(id, work, key, copies));
+                }
+                Effect::Prune(key, generation) => {
+                    self.plan.disk.prune(key, generation, self.plan.ranks);
+                }
                 _ => {}
             }
         }
@@ -209,9 +213,9 @@ impl Actor for Processor {
                 let copies = self.plan.disk.load(key, ranks);
                 self.act(id, |Member { machine, .. }| machine.loaded(work, key, copies));
             }
-            Message::Store(id, key, copies) => {
+            Message::Store(id, work, key, copies) => {
                 self.plan.disk.store(key, copies);
-                self.act(id, |Member { machine, .. }| machine.stored(key, true));
+                self.act(id, |Member { machine, .. }| machine.stored(work, key, true));
             }
             Message::Restore(id, work, rank, saved) => {
                 self.act(id, |Member { machine, .. }| {
