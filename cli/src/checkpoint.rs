@@ -57,7 +57,7 @@ struct Contents {
 struct Row {
     superstep: u64,
     generation: u32,
-    /// Of so many ranks there are intact copies.
+    /// The number of ranks of which there are intact copies.
     ranks_intact: u64,
     ranks: u64,
     bytes: u64,

@@ -90,7 +90,7 @@ impl Checkpoint {
         Ok(parts)
     }
 
-    /// Whether it has files for all of so many items.
+    /// Whether it has files for all items, of which this is the number.
     pub fn is_whole(self, directory: &Path, items: u64) -> bool {
         let parts = self.parts(directory).unwrap_or_default();
         let reached = parts.iter().fold(0, |reached, part| {

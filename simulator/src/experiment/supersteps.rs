@@ -32,7 +32,7 @@ pub(super) struct Supersteps {
     #[arg(long, value_name = "US", default_value_t = 1000)]
     #[arg(value_parser = whole_number::<u64>(1..=10_000_000))]
     step_us: u64,
-    /// A checkpoint each so many supersteps
+    /// The number of supersteps between two checkpoints
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = whole_number::<u64>(1..=100_000))]
     every: u64,

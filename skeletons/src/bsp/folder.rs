@@ -185,7 +185,7 @@ impl Folder {
                 Err(error @ (OpenError::Differs { .. } | OpenError::UnknownVersion { .. })) => {
                     return Err(error.to_string());
                 }
-                // What is damaged is nobody's.
+                // What is damaged does not say whose it is.
                 Err(_) => {}
                 Ok(()) => break,
             }

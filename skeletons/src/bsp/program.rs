@@ -43,8 +43,8 @@ pub struct Start {
     pub ranks: u32,
 }
 
-/// The range of so many items that is a rank's, if each is one rank's. Their lengths differ by 1 at
-/// most.
+/// The range of the items that is a rank's, if each item is one rank's. The lengths of the ranges
+/// differ by 1 at most.
 pub fn own_range(items: usize, rank: u32, ranks: u32) -> Range<usize> {
     let bound = |rank: u32| (items as u128 * u128::from(rank) / u128::from(ranks)) as usize;
     bound(rank)..bound(rank + 1)

@@ -265,8 +265,8 @@ async fn tell_progress<P: Program, T>(
     }
 }
 
-/// The files in a folder, by their names, for a program of so many ranks: each has one, or none if
-/// there are fewer.
+/// The files in a folder, by their names, for a program with this number of ranks: each has one, or
+/// none if there are fewer.
 ///
 /// # Errors
 ///

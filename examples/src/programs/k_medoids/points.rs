@@ -146,7 +146,7 @@ impl Points {
     }
 
     /// The best medoids among the `own` points, if all points are in these clusters, of which there
-    /// are `k`. Sums are in the order of points, whoever computes them.
+    /// are `k`. Sums are in the order of points, whichever rank computes them.
     pub fn best(&self, own: Range<usize>, clusters: &[u32], k: usize) -> Best {
         let mut members = vec![Vec::new(); k];
         for (point, cluster) in self.coordinates.chunks_exact(self.dimensions).zip(clusters) {

@@ -83,7 +83,7 @@ impl Vertices {
         self.shares.resize(width, 0.0);
     }
 
-    /// A rank has so many edges from each of the vertices. Returns those from which it has any: it
+    /// How many edges a rank has from each vertex is given. Returns those from which it has any: it
     /// is to be sent their shares.
     pub fn count(&mut self, counts: &[f64]) -> Vec<u32> {
         self.degrees.iter_mut().zip(counts).for_each(|(degree, count)| *degree += count);

@@ -104,7 +104,7 @@ impl Saving {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum When {
     Never,
-    /// Every so many supersteps.
+    /// Once this number of supersteps has passed.
     Every(u64),
     /// When the first PE [is told](super::Machine::set_due) so.
     Told,
