@@ -13,6 +13,9 @@ use ultramarine_topology::{Distance, Pe};
 /// How long a task that was lost twice waits at most for a PE that has nothing else to do.
 const SUSPECTS_WAIT: Duration = Duration::from_secs(2);
 
+/// How many PEs are drawn for it then, to find one without another such task.
+const TRIES: usize = 4;
+
 impl Node {
     /// Loses the tasks of this PE that may have been lost with these PEs, as many as this turn may.
     pub(super) fn lose_all(&mut self, with: &[Pe], host: &mut impl Host) {
@@ -69,11 +72,17 @@ impl Node {
             return false;
         }
         let radii = self.topology.distance(self.me, fish.thief)..=Distance::ONE;
-        let alone = has_just_arrived && fish.need == Need::Idle && fish.queued == 0;
+        let alone = has_just_arrived
+            && fish.need == Need::Idle
+            && fish.queued == 0
+            && !self.supervision.has_suspect(fish.thief);
         let given = self.give(fish, usize::from(alone), host, |node, _| {
             let mut recover = |suspicion| node.supervision.recover(suspicion, radii.clone());
             recover(Suspicion::Medium).or_else(|| recover(Suspicion::High))
         });
+        if given > 0 {
+            self.losses.suspects_since = None;
+        }
         let wanted = fair(waiting, fish);
         given > 0
             || self.give(fish, wanted, host, |node, _| {
@@ -100,8 +109,10 @@ impl Node {
         if now >= *since + SUSPECTS_WAIT {
             *since = now;
             let mut random = || host.random();
-            let to =
-                first_victim(&self.topology, &self.living, self.me, Distance::ONE, &mut random);
+            let mut victim =
+                || first_victim(&self.topology, &self.living, self.me, Distance::ONE, &mut random);
+            let to = (0..TRIES).map_while(|_| victim());
+            let to = to.reduce(|a, b| if self.supervision.has_suspect(a) { b } else { a });
             if let Some(to) = to.filter(|to| *to != self.root) {
                 let radii = self.topology.distance(self.me, to)..=Distance::ONE;
                 let mut recover = |suspicion| self.supervision.recover(suspicion, radii.clone());

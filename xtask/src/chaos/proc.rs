@@ -73,10 +73,10 @@ pub(crate) fn program(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/exe")).ok()
 }
 
-/// The ranks of the processes with the mark that this one has started, or its children have.
-pub(crate) fn ranks_below(pid: u32, mark: &str) -> BTreeSet<u32> {
-    let ancestors = |pid| std::iter::successors(parent(pid), |pid| parent(*pid));
-    let below = marked(mark).into_iter().filter(|below| ancestors(*below).any(|one| one == pid));
+/// The ranks of this process and of those with the mark that it has started, or its children have.
+pub(crate) fn ranks_of(pid: u32, mark: &str) -> BTreeSet<u32> {
+    let line = |pid| std::iter::successors(Some(pid), |pid| parent(*pid));
+    let below = marked(mark).into_iter().filter(|below| line(*below).any(|one| one == pid));
     let rank = |pid| RANKS.iter().find_map(|name| variable(pid, name)?.parse().ok());
     below.filter_map(rank).collect()
 }
@@ -151,10 +151,10 @@ mod tests {
         shell.args(["-c", "PMI_RANK=3 sleep 1000 & wait"]).env(MARK, &mark);
         let mut shell = shell.spawn().expect("sh is everywhere");
         let start = std::time::Instant::now();
-        while ranks_below(shell.id(), &mark).is_empty() && start.elapsed().as_secs() < 20 {
+        while ranks_of(shell.id(), &mark).is_empty() && start.elapsed().as_secs() < 20 {
             std::thread::sleep(Duration::from_millis(1));
         }
-        assert_eq!(ranks_below(shell.id(), &mark), BTreeSet::from([3]));
+        assert_eq!(ranks_of(shell.id(), &mark), BTreeSet::from([3]));
         let sleeper = marked(&mark).into_iter().find(|pid| parent(*pid) == Some(shell.id()));
         let sleeper = sleeper.expect("it is there");
         assert_eq!(name(sleeper), "sleep");

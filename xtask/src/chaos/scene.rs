@@ -31,7 +31,7 @@ pub(crate) struct Scene<'a> {
     /// Its number.
     pub(crate) launcher: u32,
     pub(crate) done: Vec<Deed>,
-    /// PEs that were killed: in any case they are lost.
+    /// PEs that were killed, or stopped for good: in any case they are lost.
     pub(crate) killed: BTreeSet<u32>,
     pub(crate) is_launcher_killed: bool,
     /// Whether the launcher, or what it has on a host, could not tidy up.
@@ -117,8 +117,8 @@ impl<'a> Scene<'a> {
         // Afterwards `/proc` does not say any more which these were.
         let lost = match target {
             Target::Pe(pe) | Target::Guard(pe) => BTreeSet::from([pe]),
-            Target::Proxy(_) => proc::ranks_below(pid, self.mark),
-            Target::Launcher | Target::Starting(_) => BTreeSet::new(),
+            Target::Proxy(_) | Target::Starting(_) => proc::ranks_of(pid, self.mark),
+            Target::Launcher => BTreeSet::new(),
         };
         if !proc::signal(pid, self.mark, Signal::KILL) {
             return Outcome::TooLate;
@@ -152,7 +152,10 @@ impl<'a> Scene<'a> {
             proc::marked(self.mark).into_iter().filter_map(proc::parent).collect();
         match self.find(target, log, |pid| !parents.contains(&pid)) {
             Ok(pid) if proc::signal(pid, self.mark, Signal::STOP) => {
-                self.stopped.extend(time.map(|time| (Instant::now() + time, pid)));
+                match time {
+                    Some(time) => self.stopped.push((Instant::now() + time, pid)),
+                    None => self.killed.extend(proc::ranks_of(pid, self.mark)),
+                }
                 Outcome::Done
             }
             Ok(_) => Outcome::TooLate,

@@ -38,13 +38,15 @@ pub(super) struct Index {
     me: Pe,
     /// Each task under each PE that its location names, except home itself.
     named: BTreeMap<Pe, Numbered<()>>,
+    /// Those of them that were lost twice.
+    suspects: BTreeSet<(Pe, u64)>,
     /// The tasks whose next copy waits here for a thief.
     lost: BTreeSet<(Suspicion, Distance, u64)>,
 }
 
 impl Index {
     pub(super) fn new(me: Pe) -> Self {
-        Index { me, named: BTreeMap::new(), lost: BTreeSet::new() }
+        Index { me, named: BTreeMap::new(), suspects: BTreeSet::new(), lost: BTreeSet::new() }
     }
 
     pub(super) fn insert(&mut self, future: u64, record: &Record) {
@@ -52,6 +54,9 @@ impl Index {
             Location::Lost => _ = self.lost.insert(key(future, record)),
             _ => self.names(record.location).for_each(|pe| {
                 self.named.entry(pe).or_default().insert(future, ());
+                if suspicion(record) > Suspicion::Low {
+                    self.suspects.insert((pe, future));
+                }
             }),
         }
     }
@@ -60,6 +65,7 @@ impl Index {
         match record.location {
             Location::Lost => _ = self.lost.remove(&key(future, record)),
             _ => self.names(record.location).for_each(|pe| {
+                self.suspects.remove(&(pe, future));
                 if let Entry::Occupied(mut there) = self.named.entry(pe) {
                     there.get_mut().remove(future);
                     if there.get().is_empty() {
@@ -85,6 +91,11 @@ impl Index {
         self.named.get(&pe)?.first()
     }
 
+    /// Whether a task that was lost twice is on this PE, or may be.
+    pub(super) fn has_suspect(&self, pe: Pe) -> bool {
+        self.suspects.range((pe, 0)..=(pe, u64::MAX)).next().is_some()
+    }
+
     pub(super) fn first_lost(
         &self,
         suspicion: Suspicion,
@@ -101,5 +112,9 @@ impl Index {
 }
 
 fn key(future: u64, record: &Record) -> (Suspicion, Distance, u64) {
-    (Suspicion::after(record.losses()), record.radius, future)
+    (suspicion(record), record.radius, future)
+}
+
+fn suspicion(record: &Record) -> Suspicion {
+    Suspicion::after(record.losses())
 }

@@ -52,12 +52,14 @@
 //!
 //! The task itself may be what kills its hosts. So while any other PE can run a copy of a lost
 //! task, neither its supervisor nor the root runs it. A task that was lost twice goes alone to a PE
-//! where nothing else runs or waits, so that it does no more harm to other tasks. In a busy job
-//! there may be no such PE: then one such task is placed on a random PE every two seconds. A task
-//! is given up when more than `max_replicas` PEs have died with it. It is also given up when only
-//! the supervisor and the root are left, if it was lost twice even while it was alone. If other PEs
-//! are left, but none within its radius, the radius is lifted instead. (So a job needs four PEs
-//! beside the root to find such a task out before it gets there.)
+//! where nothing else runs or waits, so that it does no more harm to other tasks. That PE gets no
+//! second one before the result of the first is at home: the thief may be idle again, but if it
+//! dies now, both count as lost with it. In a busy job there may be no such PE: if none of these
+//! tasks found one for two seconds, one is placed on a random PE. A task is given up when more than
+//! `max_replicas` PEs have died with it. It is also given up when only the supervisor and the root
+//! are left, if it was lost twice even while it was alone. If other PEs are left, but none within
+//! its radius, the radius is lifted instead. (So a job needs four PEs beside the root to find such
+//! a task out before it gets there.)
 //!
 //! The price: while only lost tasks are left to do, their supervisor runs none of them.
 
@@ -192,6 +194,11 @@ impl Supervision {
     /// Of the tasks that may be lost with this PE, the one that was spawned first.
     pub(super) fn first_with(&self, pe: Pe) -> Option<u64> {
         self.index.first_with(pe)
+    }
+
+    /// Whether this PE may have a task that was lost twice, as far as home knows.
+    pub(super) fn has_suspect(&self, pe: Pe) -> bool {
+        self.index.has_suspect(pe)
     }
 
     /// Records that this task was lost with the PE `with`.

@@ -235,6 +235,26 @@ fn a_task_lost_twice_goes_only_to_an_idle_pe() {
 }
 
 #[test]
+fn a_pe_gets_no_second_task_that_was_lost_twice_before_the_first_has_ended() {
+    let mut world = flat(6);
+    for _ in 0..2 {
+        world.spawn_supervised(0, Distance::ONE);
+    }
+    for thief in [1, 2] {
+        let both = stolen(&mut world, 0, thief, Need::Idle).len()
+            + stolen(&mut world, 0, thief, Need::Idle).len();
+        assert_eq!(both, 2);
+        world.mark_dead(0, thief);
+    }
+    let first = stolen(&mut world, 0, 3, Need::Idle);
+    assert_eq!(first.len(), 1);
+    assert!(stolen(&mut world, 0, 3, Need::Idle).is_empty());
+    let future = first[0].task.future;
+    world.handle(0, 3, Message::Result { future, outcome: Ok(Bytes::default()) });
+    assert_eq!(stolen(&mut world, 0, 3, Need::Idle).len(), 1);
+}
+
+#[test]
 fn a_fish_that_waits_gets_a_task_that_was_lost_once_but_not_twice() {
     for losses in [1, 2] {
         let mut world = flat(6);
