@@ -72,7 +72,7 @@ async fn poison(_: Context, _: u32) {
 #[test]
 fn a_task_that_kills_its_hosts_is_given_up_and_harms_no_other() {
     survives_what_is_told(6, &[GOES_ON], || {
-        run_with(Options::default().set("max_replicas", 2), async |cx| {
+        run_with(Options::default().set("max_replicas", 3), async |cx| {
             let supervised = cx.supervised();
             let slow = |n: u64| {
                 std::thread::sleep(Duration::from_millis(2));
@@ -84,7 +84,7 @@ fn a_task_that_kills_its_hosts_is_given_up_and_harms_no_other() {
             match poison.await {
                 Err(TaskError::GaveUp { task, with }) => {
                     assert!(task.contains("poison"), "{task}");
-                    assert_eq!((with.len(), with[0]), (3, Pe::new(1)), "{with:?}");
+                    assert_eq!((with.len(), with[0]), (4, Pe::new(1)), "{with:?}");
                 }
                 other => panic!("{other:?}"),
             }

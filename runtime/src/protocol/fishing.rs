@@ -13,6 +13,7 @@ use super::fish_state::{FishState, WaitingFish, nearest_company};
 use super::message::{Fish, Message, Need, Parcel};
 use super::node::{Host, Node};
 use super::phase::Phase;
+use super::recovery::is_idle;
 use super::victim::{first_victim, next_victim};
 use std::time::Duration;
 use ultramarine_topology::Pe;
@@ -115,7 +116,7 @@ impl Node {
         let thief = fish.thief;
         if self.living.is_dead(thief)
             || self.share_lost(&fish, true, host)
-            || self.share(&fish, host) == Shared::Some
+            || self.share(&fish, true, host) == Shared::Some
         {
             return;
         }
@@ -149,7 +150,8 @@ impl Node {
             if self.living.is_dead(fish.thief) || self.share_lost(fish, false, host) {
                 return false;
             }
-            let shared = if host.queued() > 0 { self.share(fish, host) } else { Shared::Nothing };
+            let is_some = host.queued() > 0;
+            let shared = if is_some { self.share(fish, false, host) } else { Shared::Nothing };
             let is_kept = shared == Shared::Nothing && now < *until;
             if !is_kept && shared != Shared::Some {
                 host.send(fish.thief, Message::NoWork { serial: fish.serial });
@@ -163,7 +165,7 @@ impl Node {
     /// Gives the thief tasks, if there are any to spare. Several at once, but the
     /// thief must not have more than this PE then, or they would come back at once. Of a problem
     /// that is being divided, only the largest part.
-    fn share(&mut self, fish: &Fish, host: &mut impl Host) -> Shared {
+    fn share(&mut self, fish: &Fish, has_just_arrived: bool, host: &mut impl Host) -> Shared {
         let queued = host.queued();
         let min_sched = self.settings.fishing.min_sched;
         let kept = match self.fishing.need {
@@ -182,9 +184,15 @@ impl Node {
             // If more were given away, the rest here would soon be done, and this PE would fish
             // them back: for Fibonacci numbers on two PEs that took a tenth of the time.
             is_enough = host.took_fork();
-            // A task that was lost once goes neither to the root nor to its supervisor.
+            // A task that was lost once goes neither to the root nor to its supervisor, and one that
+            // was lost twice only to a thief that has nothing else to do.
             let spared = [root, parcel.task.home].contains(&fish.thief);
-            if spared && parcel.version.replica > 0 {
+            let is_unsafe = match parcel.version.replica {
+                0 => false,
+                1 => spared,
+                _ => spared || !is_idle(fish, has_just_arrived),
+            };
+            if is_unsafe {
                 host.accept(parcel);
                 is_unsuitable = true;
                 return None;

@@ -72,10 +72,7 @@ impl Node {
             return false;
         }
         let radii = self.topology.distance(self.me, fish.thief)..=Distance::ONE;
-        let alone = has_just_arrived
-            && fish.need == Need::Idle
-            && fish.queued == 0
-            && !self.supervision.has_suspect(fish.thief);
+        let alone = is_idle(fish, has_just_arrived) && !self.supervision.has_suspect(fish.thief);
         let given = self.give(fish, usize::from(alone), host, |node, _| {
             let mut recover = |suspicion| node.supervision.recover(suspicion, radii.clone());
             recover(Suspicion::Medium).or_else(|| recover(Suspicion::High))
@@ -164,6 +161,11 @@ impl Node {
         // There is no other radius between a power of two and its half.
         nearest.map_or(Distance::ONE, |radius| radius.half())
     }
+}
+
+/// Whether the thief has nothing else to do.
+pub(super) fn is_idle(fish: &Fish, has_just_arrived: bool) -> bool {
+    has_just_arrived && fish.need == Need::Idle && fish.queued == 0
 }
 
 fn give_up(future: u64, with: Vec<Pe>, host: &mut impl Host) {

@@ -231,7 +231,9 @@ fn a_task_lost_twice_goes_only_to_an_idle_pe() {
     }
     assert!(stolen(&mut world, 0, 3, Need::Ahead).is_empty());
     assert!(stolen(&mut world, 0, 3, Need::Starving).is_empty());
-    assert_eq!(stolen(&mut world, 0, 3, Need::Idle).len(), 1);
+    assert_eq!(steal(&mut world, 0, 3).len(), 1);
+    assert!(stolen(&mut world, 3, 4, Need::Starving).is_empty());
+    assert_eq!(stolen(&mut world, 3, 4, Need::Idle).len(), 1);
 }
 
 #[test]
