@@ -26,7 +26,8 @@ pub struct SuperstepsCase {
 impl SuperstepsCase {
     /// Ranks in a ring, this many supersteps, a checkpoint in each if it is due, and one death.
     pub fn new(pes: u32, ranks: u32, supersteps: u64) -> Self {
-        let program = Program { ranks, supersteps, habit: Habit::Ring(1), collects: false };
+        let habit = Habit::Ring(1);
+        let program = Program { ranks, supersteps, habit, collects: false, is_uneven: false };
         let saving = Saving::in_memory(When::Every(1));
         let (deaths, root_dies, are_invited, mutant) = (1, false, false, None);
         SuperstepsCase { pes, program, saving, deaths, root_dies, are_invited, mutant }
@@ -38,6 +39,10 @@ impl SuperstepsCase {
 
     fn collecting(self) -> Self {
         SuperstepsCase { program: Program { collects: true, ..self.program }, ..self }
+    }
+
+    fn uneven(self) -> Self {
+        SuperstepsCase { program: Program { is_uneven: true, ..self.program }, ..self }
     }
 
     fn unsaved(self) -> Self {
@@ -66,6 +71,7 @@ impl SuperstepsCase {
             ("two PEs that sleep", new(2, 3, 5).that(Habit::Wakes).collecting().mortal_root()),
             ("two PEs that stall", new(2, 3, 2).that(Habit::Sleeps).mortal_root()),
             ("two PEs without checkpoints", new(2, 3, 3).unsaved().mortal_root()),
+            ("two PEs whose ranks move", new(2, 3, 3).uneven().mortal_root()),
             ("three PEs", new(3, 3, 3).mortal_root()),
             ("three PEs, longer", new(3, 3, 4)),
             ("three PEs that sleep", new(3, 3, 4).that(Habit::Wakes).mortal_root()),
@@ -85,6 +91,7 @@ impl SuperstepsCase {
             ("two PEs, many ranks", new(2, 5, 5).mortal_root().invited()),
             ("three PEs, many ranks", new(3, 5, 3).mortal_root()),
             ("three PEs, two deaths, longer", new(3, 3, 4).mortal_root().dying(2)),
+            ("three PEs whose ranks move", new(3, 4, 3).uneven().mortal_root()),
             ("four PEs, the root dies", new(4, 4, 2).that(far).unsaved().mortal_root()),
             ("four PEs with checkpoints", new(4, 4, 3).that(far)),
         ]

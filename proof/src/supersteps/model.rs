@@ -95,6 +95,7 @@ impl SuperstepsCase {
             }
             Effect::Fail(trouble) => state.end = Some(Err(trouble)),
             Effect::End(outputs) if at == state.home => state.end = Some(Ok(outputs)),
+            Effect::Weighed(shares) => state.has_moved |= shares.is_some(),
             Effect::End(_) | Effect::Lost(_) => {}
             Effect::Look(..) | Effect::Load(..) | Effect::Store(..) | Effect::Prune(..) => {
                 unreachable!("there is no directory")
@@ -136,6 +137,7 @@ impl SuperstepsCase {
                 }
                 What::Step(job) => {
                     check(state, work, dead, &job.letters);
+                    machine.set_weighing_due(self.program.is_uneven);
                     machine.stepped(counted, job.rank, self.program.step(work, dead, job));
                 }
                 What::Restore(rank, None) => {
@@ -238,6 +240,7 @@ impl Model for SuperstepsCase {
             is_vacant: false,
             whole: None,
             resumed: None,
+            has_moved: false,
             end: None,
             fault: None,
         };

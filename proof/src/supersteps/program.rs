@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
 use ultramarine_skeletons::bsp::machine::{Job, JobOf, Kind, Letter, Next, Step, Trouble, Work};
 
 /// The program of all ranks. The outputs depend on all that a rank has heard, and in which order.
@@ -15,6 +16,8 @@ pub struct Program {
     pub habit: Habit,
     /// Whether each rank that takes a step also takes part in a collective operation.
     pub collects: bool,
+    /// Whether rank 0 has less to do than others, so that ranks move.
+    pub is_uneven: bool,
 }
 
 /// What a rank does in a superstep, but for the last, in which it ends.
@@ -79,8 +82,10 @@ impl Program {
         let heard: Vec<_> =
             letters.iter().map(|letter| (letter.from, letter.content.value)).collect();
         let state = hash((state, heard, results, superstep));
+        let took = if self.is_uneven { 1 + 4 * u64::from(rank > 0) } else { 0 };
+        let took = Duration::from_nanos(took);
         if superstep + 1 >= self.supersteps && self.habit != Habit::Sleeps {
-            return Step { next: Next::Ended(state), letters: Vec::new(), offered: Vec::new() };
+            return Step { next: Next::Ended(state), letters: Vec::new(), offered: Vec::new(), took };
         }
         let (to, next): (Vec<u32>, _) = match self.habit {
             Habit::Ring(far) => (vec![(rank + far) % ranks], Next::Awake(state)),
@@ -95,7 +100,7 @@ impl Program {
         let letter = |to| Letter { from: rank, to, content: content.clone() };
         let letters = to.into_iter().map(letter).collect();
         let offered = if self.collects { vec![((), vec![state])] } else { Vec::new() };
-        Step { next, letters, offered }
+        Step { next, letters, offered, took }
     }
 
     /// How a run must end, found by one loop.

@@ -44,6 +44,9 @@ pub(super) fn of(case: &SuperstepsCase) -> Vec<Property<SuperstepsCase>> {
         Property::always(NO_MACHINE_PANICS, |_, state: &State| state.fault != Some(Fault::Panics)),
         Property::sometimes("the program is told", |_, state: &State| state.end.is_some()),
     ];
+    if case.program.is_uneven {
+        properties.push(Property::sometimes("ranks move", |_, state: &State| state.has_moved));
+    }
     if case.deaths > 0 {
         properties.push(Property::sometimes("a run begins anew", |_, state: &State| {
             state.resumed == Some(0)

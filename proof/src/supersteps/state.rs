@@ -26,6 +26,8 @@ pub struct State {
     pub(super) whole: Option<u64>,
     /// The superstep from which a PE has gone on after a death, the last of these.
     pub(super) resumed: Option<u64>,
+    /// Whether ranks have moved.
+    pub(super) has_moved: bool,
     /// What a program was told in the end.
     pub(super) end: Option<Result<BTreeMap<u32, u64>, Trouble>>,
     /// What must never happen, and has.

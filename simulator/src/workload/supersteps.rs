@@ -49,15 +49,16 @@ impl Plan {
         let JobOf::<Stencil> { rank, state, letters, results, .. } = job;
         let heard = letters.iter().map(|letter| letter.content);
         let value = heard.fold(state, u64::wrapping_add);
+        let took = std::time::Duration::ZERO;
         if superstep + 1 == self.supersteps {
             let sum = results.into_iter().flatten().fold(0, u64::wrapping_add);
             let next = Next::Ended(value.wrapping_add(sum));
-            return RankStep { next, letters: Vec::new(), offered: Vec::new() };
+            return RankStep { next, letters: Vec::new(), offered: Vec::new(), took };
         }
         let neighbours = [rank + 1, rank + self.ranks - 1].map(|to| to % self.ranks);
         let letter = |to| Letter { from: rank, to, content: value };
         let letters = neighbours.map(letter).to_vec();
-        RankStep { next: Next::Awake(value), letters, offered: vec![((), value)] }
+        RankStep { next: Next::Awake(value), letters, offered: vec![((), value)], took }
     }
 }
 
@@ -178,7 +179,7 @@ impl SimulatedPart for StencilPart {
                     cx.wake_main(outputs.into_values().fold(0, u64::wrapping_add));
                 }
                 // The sum that the program waits for does not come: the run is an error.
-                Effect::Fail(_) | Effect::Lost(_) => {}
+                Effect::Fail(_) | Effect::Lost(_) | Effect::Weighed(_) => {}
                 Effect::Look(..) | Effect::Load(..) | Effect::Store(..) | Effect::Prune(..) => {
                     unreachable!("there is no directory")
                 }

@@ -1,10 +1,13 @@
-//! When the next checkpoint is due, where that is a matter of time.
+//! When the next checkpoint is due, where that is a matter of time, and when PEs are compared.
 
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// The first checkpoint, with which its cost is measured, is taken after this time.
 const FIRST: Duration = Duration::from_secs(10);
+
+/// How often it is seen whether PEs are unevenly busy.
+const WEIGHED_EVERY: Duration = Duration::from_secs(1);
 
 /// When checkpoints are due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -26,11 +29,39 @@ pub(super) struct Pace {
     /// What the last checkpoint has taken, and what this one has so far.
     cost: Option<Duration>,
     spent: Duration,
+    /// Whether ranks may move; when PEs were compared last, and when they are again.
+    is_balanced: bool,
+    weighed: Instant,
+    weighing: Duration,
 }
 
 impl Pace {
-    pub(super) fn new(interval: Interval, mtbf: Duration) -> Self {
-        Pace { interval, mtbf, last: Instant::now(), cost: None, spent: Duration::ZERO }
+    pub(super) fn new(interval: Interval, mtbf: Duration, is_balanced: bool) -> Self {
+        let now = Instant::now();
+        Pace {
+            interval,
+            mtbf,
+            last: now,
+            cost: None,
+            spent: Duration::ZERO,
+            is_balanced,
+            weighed: now,
+            weighing: WEIGHED_EVERY,
+        }
+    }
+
+    /// Whether it is to be seen how busy PEs are.
+    pub(super) fn is_weighing_due(&self) -> bool {
+        self.is_balanced && self.weighed.elapsed() >= self.weighing
+    }
+
+    /// That was seen, and ranks move or stay. The more often they have moved, the later it is seen
+    /// again: where moves do not help, they cost less and less.
+    pub(super) fn weighed(&mut self, are_moving: bool) {
+        self.weighed = Instant::now();
+        if are_moving {
+            self.weighing *= 2;
+        }
     }
 
     /// Whether a checkpoint is due.
@@ -78,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_cost_is_that_of_the_last_checkpoint() {
-        let mut pace = Pace::new(Interval::Best, Duration::from_hours(1));
+        let mut pace = Pace::new(Interval::Best, Duration::from_hours(1), true);
         assert!(!pace.is_due());
         pace.begin();
         pace.spend(Duration::from_secs(1));
@@ -86,6 +117,6 @@ mod tests {
         assert_eq!(pace.cost, Some(Duration::from_secs(3)));
         pace.begin();
         assert_eq!(pace.cost, Some(Duration::from_secs(3)), "the new one has taken nothing yet");
-        assert!(Pace::new(Interval::Time(Duration::ZERO), Duration::MAX).is_due());
+        assert!(Pace::new(Interval::Time(Duration::ZERO), Duration::MAX, true).is_due());
     }
 }

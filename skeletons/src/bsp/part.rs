@@ -74,6 +74,7 @@ pub(super) struct Todo<P: Program> {
     took: Option<Duration>,
     failure: Option<BspError>,
     lost: Option<u64>,
+    moved: Option<[u64; 2]>,
     wakers: Vec<Waker>,
     waste: Waste<Run<P>>,
 }
@@ -113,6 +114,12 @@ impl<P: Program> RunPart<P> {
         }
     }
 
+    /// Says what is due.
+    pub(super) fn look_at_clock(&mut self) {
+        self.machine.set_due(self.pace.is_due());
+        self.machine.set_weighing_due(self.pace.is_weighing_due());
+    }
+
     /// What a thread is to send next.
     fn next_to_send(&mut self) -> Vec<(Pe, Told<Run<P>>)> {
         self.is_sending = !self.sends.is_empty();
@@ -132,7 +139,7 @@ impl<P: Program> Part for RunPart<P> {
 
     fn receive(&mut self, from: Pe, message: Told<Run<P>>, _: bool) {
         // Its ranks may all sleep, or there are none.
-        self.machine.set_due(self.pace.is_due());
+        self.look_at_clock();
         self.machine.receive(from, message);
     }
 
@@ -146,7 +153,7 @@ impl<P: Program> Part for RunPart<P> {
 
     fn take_effects(&mut self) -> Box<Todo<P>> {
         let (before, mut are_steps) = (self.tasks.len(), true);
-        let (mut failure, mut lost, mut wakers) = (None, None, Vec::new());
+        let (mut failure, mut lost, mut moved, mut wakers) = (None, None, None, Vec::new());
         for effect in self.machine.take_effects() {
             match effect {
                 Effect::Send(to, told) => self.sends.push((to, told)),
@@ -174,6 +181,10 @@ impl<P: Program> Part for RunPart<P> {
                 }
                 Effect::Fail(error) => failure = Some(error),
                 Effect::Lost(superstep) => lost = Some(superstep),
+                Effect::Weighed(shares) => {
+                    self.pace.weighed(shares.is_some());
+                    moved = shares;
+                }
                 Effect::End(outputs) => {
                     self.ended = Some(outputs);
                     wakers.append(&mut self.waiting);
@@ -185,7 +196,18 @@ impl<P: Program> Part for RunPart<P> {
         let is_errand = !self.errands.is_empty() && !self.is_on_errand;
         self.is_on_errand |= is_errand;
         let took = self.machine.is_waiting().then(|| self.begun.elapsed());
-        Box::new(Todo { sends, tasks, are_steps, is_errand, took, failure, lost, wakers, waste })
+        Box::new(Todo {
+            sends,
+            tasks,
+            are_steps,
+            is_errand,
+            took,
+            failure,
+            lost,
+            moved,
+            wakers,
+            waste,
+        })
     }
 }
 
@@ -219,7 +241,7 @@ pub(super) fn carry_out_but_tasks<P: Program>(
     id: GroupId,
     todo: Box<Todo<P>>,
 ) {
-    let Todo { sends, tasks, is_errand, took, failure, lost, wakers, waste, .. } = *todo;
+    let Todo { sends, tasks, is_errand, took, failure, lost, moved, wakers, waste, .. } = *todo;
     if let Some(took) = took {
         cx.expect_soon(took * PATIENCE);
     }
@@ -235,6 +257,10 @@ pub(super) fn carry_out_but_tasks<P: Program>(
         tracing::warn!(
             "no checkpoint is whole: the results of {superstep} supersteps are computed again"
         );
+    }
+    if let Some([was, will_be]) = moved {
+        let percent = 100 - 100 * will_be / was.max(1);
+        tracing::info!("ranks move, so that the busiest PE has {percent} % less to do");
     }
     let mut error = failure;
     let mut next = Some((id, sends)).filter(|(_, sends)| !sends.is_empty());

@@ -79,7 +79,15 @@ use ultramarine_topology::Pe;
 /// ```
 pub fn bsp<P: Program>(argument: P::Argument) -> Bsp<P> {
     let (interval, folder) = (Interval::Best, None);
-    Bsp { argument, ranks: None, interval, folder, in_memory: true, watch: None }
+    Bsp {
+        argument,
+        ranks: None,
+        interval,
+        folder,
+        in_memory: true,
+        is_balanced: true,
+        watch: None,
+    }
 }
 
 /// A run that is yet to begin; see [`bsp`].
@@ -90,6 +98,7 @@ pub struct Bsp<P: Program> {
     interval: Interval,
     folder: Option<PathBuf>,
     in_memory: bool,
+    is_balanced: bool,
     watch: Option<(Duration, Tell)>,
 }
 
@@ -182,6 +191,18 @@ impl<P: Program> Bsp<P> {
         self
     }
 
+    /// Whether ranks move from busy PEs to others. Default: yes, if there are checkpoints in memory.
+    ///
+    /// Once a second it is seen for how long each PE has computed. If the busiest one has for a
+    /// quarter longer than the idlest, and other ranges of ranks would have it a fifth less to do,
+    /// all ranks are saved between two supersteps, and go on where they are then. (The state of
+    /// each is encoded and decoded for that. A PE has a range of ranks all the same, so there must
+    /// be more ranks than PEs.) Each time that ranks move, the next look is twice as far away.
+    pub fn balance(mut self, is_balanced: bool) -> Self {
+        self.is_balanced = is_balanced;
+        self
+    }
+
     /// Calls `f` on this PE while the program runs, each time that `every` has passed (at least
     /// 1 ms) and a superstep has ended since.
     pub fn progress<F>(mut self, every: Duration, f: F) -> Self
@@ -199,10 +220,10 @@ impl<P: Program> Bsp<P> {
     /// A rank panicked, or cannot be saved or sent; the program does what no program may
     /// ([`BspError::Program`]); the directory cannot be used; or the job ends.
     pub async fn run(self, cx: &Context) -> Result<Vec<P::Output>, BspError> {
-        let Bsp { argument, ranks, interval, folder, in_memory, watch } = self;
+        let Bsp { argument, ranks, interval, folder, in_memory, is_balanced, watch } = self;
         let ranks = ranks.unwrap_or(cx.pes());
         let identity = digest_of::<P>(ranks, &argument)?;
-        let head = Head { ranks, interval, folder, in_memory, identity };
+        let head = Head { ranks, interval, folder, in_memory, is_balanced, identity };
         let mut digest = Digest::default();
         digest.add(&encode(&head).map_err(|error| codec(&error))?);
         let digest = digest.finish();
@@ -318,6 +339,7 @@ struct Head {
     interval: Interval,
     folder: Option<PathBuf>,
     in_memory: bool,
+    is_balanced: bool,
     /// Of the program and its argument.
     identity: u128,
 }
@@ -372,7 +394,8 @@ impl<P: Program> Invite<RunPart<P>> for RunInvitation<P> {
 
     fn make(&self, cx: &Context, id: GroupId) -> Result<RunPart<P>, BspError> {
         let (head, topology) = (&self.head, cx.topology().clone());
-        let pace = Pace::new(head.interval, cx.host_mtbf() / topology.hosts());
+        let mtbf = cx.host_mtbf() / topology.hosts();
+        let pace = Pace::new(head.interval, mtbf, head.is_balanced);
         let machine: Machine<Run<P>> =
             Machine::new(cx.pe(), head.ranks, topology, head.saving(), id.opening.by);
         let folder = head.folder::<P>();

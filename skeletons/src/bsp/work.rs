@@ -117,6 +117,7 @@ fn take_step<P: Program>(
     let mut comm = Comm::new(start, (work.superstep, work.is_quiet), letters, results);
     let label = || format!("{stage:?}");
     let step = || program.step(stage.clone(), &mut comm);
+    let begun = Instant::now();
     let next = match caught_in::<P, _>(rank, work, || format!("stage {}", label()), step) {
         Ok(next) => next,
         Err(error) => {
@@ -124,6 +125,7 @@ fn take_step<P: Program>(
             return Err(error);
         }
     };
+    let took = begun.elapsed();
     if let Some(tag) = comm.left() {
         let stage = label();
         member.with(|_, part| part.note_unread(tag, stage));
@@ -141,8 +143,8 @@ fn take_step<P: Program>(
     discard(comm);
     Ok(member.act(|part| {
         part.note = note.or(part.note.take());
-        part.machine.set_due(part.pace.is_due());
-        part.machine.stepped(work, rank, Step { next, letters, offered });
+        part.look_at_clock();
+        part.machine.stepped(work, rank, Step { next, letters, offered, took });
     }))
 }
 

@@ -3,6 +3,7 @@
 use super::message::Letter;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::time::Duration;
 
 /// What a run is about.
 pub trait Kind {
@@ -48,6 +49,8 @@ pub struct Step<K: Kind> {
     pub letters: Vec<Letter<K::Content>>,
     /// The collective operations in which the rank takes part.
     pub offered: Vec<(K::Operation, K::Value)>,
+    /// How long it has taken.
+    pub took: Duration,
 }
 
 /// Why a run cannot go on.

@@ -1,5 +1,6 @@
 //! What machines tell each other, and what a machine wants to have done.
 
+use super::balance::{Extremes, Loads};
 use super::checkpoints::{Copy, Key, Offers};
 use super::span::Spans;
 use super::view::ViewId;
@@ -28,6 +29,9 @@ pub struct Facts<V> {
     pub(super) have_all_ended: bool,
     /// Whether a checkpoint is due.
     pub(super) is_save_due: bool,
+    /// Whether ranks are to move, if PEs are unevenly busy; and how busy they are.
+    pub(super) is_weighing_due: bool,
+    pub(super) extremes: Extremes,
     /// The last checkpoint of which all have copies elsewhere; that all have put on the disk; and
     /// with which all are done, if need be without the disk.
     pub(super) kept: Option<Key>,
@@ -52,10 +56,12 @@ pub enum MessageOf<M, C, O, V> {
     Received { superstep: u64 },
     /// A round of the meeting after a superstep.
     Round { superstep: u64, round: u32, facts: Facts<V> },
+    /// A round of a meeting on how much ranks have to do.
+    Loads { superstep: u64, round: u32, loads: Loads },
     /// A round of a meeting after a death: the ranks of which there are copies, in memory or on
     /// the disk.
     Offer { is_of_disk: bool, round: u32, offers: Offers },
-    /// Copies of ranks that are the receiver's since a death.
+    /// Copies of ranks that are the receiver's in this view.
     Moved { key: Key, copies: BTreeMap<u32, Copy<C, O>> },
     /// Copies of the sender's ranks.
     Kept { key: Key, copies: BTreeMap<u32, Copy<C, O>> },
@@ -112,6 +118,9 @@ pub enum Effect<K: Kind> {
     /// There is no whole checkpoint: what was computed up to this superstep is lost. (The first PE
     /// says so.)
     Lost(u64),
+    /// The PEs have been compared, as was due. If ranks move: for how many nanoseconds the busiest
+    /// PE has computed, and would have with the new ranges. (The first PE says so.)
+    Weighed(Option<[u64; 2]>),
     /// All ranks have ended, and this PE's program is told.
     End(BTreeMap<u32, K::Output>),
 }

@@ -22,6 +22,7 @@
 //!   whole, and each sends the copies that it has to the PEs whose ranks they are now. If there is
 //!   none, they look into the directory, tell each other again, and read their ranks there. If
 //!   there is none, either, all begin anew.
+//! - **Balance.** Ranks move from busy PEs to others between two supersteps, see `balance`.
 //! - **Checkpoints.** A copy of each rank as it was when a superstep began, with its letters, is
 //!   kept by its PE and by that one's partner, or on the disk, or both. Once all have said that
 //!   partners have theirs, those of earlier checkpoints are dropped; until all is done, no other is
@@ -30,6 +31,7 @@
 //! A machine must never know what a state is, nor how messages travel: it runs in jobs, in random
 //! schedules and in model checkers.
 
+mod balance;
 mod checkpoints;
 mod kind;
 mod meeting;
@@ -42,6 +44,7 @@ mod superstep;
 mod tests;
 mod view;
 
+use self::balance::Loads;
 use self::checkpoints::{Offers, Progress};
 use self::meeting::{Early, Meeting};
 use self::recovery::{Restoring, Whence};
@@ -64,6 +67,20 @@ struct Seat<K: Kind> {
     next: Option<Next<K::State, K::Output>>,
     letters: Vec<Letter<K::Content>>,
     results: Vec<Option<K::Value>>,
+    /// For how long it has computed since the PEs were compared, in nanoseconds.
+    load: u64,
+    /// Whether it waits for a message, while it is saved.
+    is_asleep: bool,
+}
+
+impl<K: Kind> Seat<K> {
+    fn new(
+        next: Next<K::State, K::Output>,
+        letters: Vec<Letter<K::Content>>,
+        results: Vec<Option<K::Value>>,
+    ) -> Self {
+        Seat { next: Some(next), letters, results, load: 0, is_asleep: false }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -83,6 +100,8 @@ enum Phase<K: Kind> {
     /// These PEs have not acknowledged what was sent to them.
     Posting(BTreeSet<Pe>),
     Meeting(Meeting<Facts<K::Value>>),
+    /// On how much ranks have to do.
+    Weighing(Meeting<Loads>),
     Ended,
     Failed(K::Error),
 }
@@ -110,6 +129,7 @@ pub struct Machine<K: Kind> {
     arrived: BTreeMap<u64, Vec<Letter<K::Content>>>,
     early: Early<Facts<K::Value>>,
     early_offers: Early<Offers>,
+    early_loads: Early<Loads>,
     early_copies: Vec<(Key, CopiesOf<K>)>,
     /// Whether all slept in the last superstep, and none sent anything.
     is_quiet: bool,
@@ -118,6 +138,9 @@ pub struct Machine<K: Kind> {
     pub saving_now: Option<(Key, usize)>,
     /// Whether a checkpoint is due, if that is told.
     is_due: bool,
+    is_weighing_due: bool,
+    /// While ranks are saved to be moved: the first rank of each member then.
+    moving: Option<Arc<[u32]>>,
     /// Tells the stores since the last recovery from those before.
     stores_since: u64,
     /// Greater after each recovery.
@@ -155,11 +178,14 @@ impl<K: Kind> Machine<K> {
             arrived: BTreeMap::new(),
             early: Early::new(),
             early_offers: Early::new(),
+            early_loads: Early::new(),
             early_copies: Vec::new(),
             is_quiet: false,
             checkpoints: Checkpoints::default(),
             saving_now: None,
             is_due: false,
+            is_weighing_due: false,
+            moving: None,
             stores_since: 0,
             generation: 0,
             progress: Progress::default(),
@@ -176,7 +202,7 @@ impl<K: Kind> Machine<K> {
 
     /// Whether this PE's ranks have taken their steps, and others are waited for.
     pub fn is_waiting(&self) -> bool {
-        matches!(self.phase, Phase::Posting(_) | Phase::Meeting(_))
+        matches!(self.phase, Phase::Posting(_) | Phase::Meeting(_) | Phase::Weighing(_))
     }
 
     /// Says whether a checkpoint is due, if that is [told](When::Told). The first PE counts.
@@ -250,6 +276,10 @@ impl<K: Kind> Machine<K> {
                 self.early.insert((superstep, round), facts);
                 self.go_on_meeting();
             }
+            MessageOf::Loads { superstep, round, loads } => {
+                self.early_loads.insert((superstep, round), loads);
+                self.go_on_weighing();
+            }
             MessageOf::Offer { is_of_disk, round, offers } => {
                 self.early_offers.insert((u64::from(is_of_disk), round), offers);
                 self.go_on_agreeing();
@@ -270,7 +300,9 @@ impl<K: Kind> Machine<K> {
             self.waste.states.extend(back);
             return;
         }
-        let is_awake = back.is_none();
+        let moves_awake =
+            || self.moving.is_some() && self.seats.get(&rank).is_some_and(|seat| !seat.is_asleep);
+        let is_awake = back.is_none() || moves_awake();
         self.keep_own(rank, Copy::Live(saved, is_awake));
         if let Some(state) = back {
             self.is_back(rank, Next::Asleep(state));
@@ -283,7 +315,10 @@ impl<K: Kind> Machine<K> {
             self.waste.steps.push(step);
             return;
         }
-        let Step { next, letters, offered } = step;
+        let Step { next, letters, offered, took } = step;
+        if let Some(seat) = self.seats.get_mut(&rank) {
+            seat.load += took.as_nanos() as u64;
+        }
         self.doing.is_any_sent |= !letters.is_empty();
         for letter in letters {
             let to = self.view.owner(letter.to);
@@ -320,7 +355,7 @@ impl<K: Kind> Machine<K> {
         }
         let was_asleep = matches!(&self.phase, Phase::Restoring(all) if all.was_asleep(rank));
         let next = if was_asleep { Next::Asleep(state) } else { Next::Awake(state) };
-        self.seats.insert(rank, Seat { next: Some(next), letters, results });
+        self.seats.insert(rank, Seat::new(next, letters, results));
         self.is_restored();
     }
 
@@ -383,6 +418,8 @@ impl<K: Kind> Machine<K> {
             if !is_stepping && !is_saved {
                 continue;
             }
+            seat.is_asleep = matches!(seat.next, Some(Next::Asleep(_)));
+            let is_stepping = is_stepping && self.moving.is_none();
             if let Some(Next::Awake(state) | Next::Asleep(state)) =
                 seat.next.take_if(|next| !matches!(next, Next::Ended(_)))
             {
@@ -398,7 +435,7 @@ impl<K: Kind> Machine<K> {
         }
         self.phase = Phase::Computing(jobs.len());
         if jobs.is_empty() {
-            self.post();
+            self.all_are_back();
         } else {
             self.effects.push(Effect::Run(work, jobs));
         }
@@ -412,8 +449,14 @@ impl<K: Kind> Machine<K> {
         if let Phase::Computing(left) = &mut self.phase {
             *left -= 1;
             if *left == 0 {
-                self.post();
+                self.all_are_back();
             }
+        }
+    }
+
+    fn all_are_back(&mut self) {
+        if !self.move_if_saved() {
+            self.post();
         }
     }
 

@@ -54,6 +54,8 @@ impl<K: Kind> Machine<K> {
         self.waste.letters.extend(take(&mut self.arrived).into_values().flatten());
         self.early.clear();
         self.early_offers.clear();
+        self.early_loads.clear();
+        self.moving = None;
         self.early_copies.clear();
         self.is_quiet = false;
         let is_given = |owner| owner == self.me || self.dead.contains(&owner);
@@ -207,9 +209,8 @@ impl<K: Kind> Machine<K> {
                 }
                 Copy::Ended(output) => {
                     restoring.left -= 1;
-                    let next = Some(Next::Ended(output.clone()));
-                    let (letters, results) = (Vec::new(), Vec::new());
-                    self.seats.insert(rank, Seat { next, letters, results });
+                    let next = Next::Ended(output.clone());
+                    self.seats.insert(rank, Seat::new(next, Vec::new(), Vec::new()));
                 }
             }
             self.keep_own(rank, copy);
@@ -252,7 +253,7 @@ impl<K: Kind> Machine<K> {
 
     /// This PE has copies of all its ranks: its partner is to have them, too, or the disk.
     pub(super) fn copies_are_made(&mut self) {
-        let Some((key, 0)) = self.saving_now else { return };
+        let Some((key, 0)) = self.saving_now.filter(|_| self.moving.is_none()) else { return };
         let own = self.view.own();
         if self.saving.on_disk && Some(key) > self.progress.tried {
             if own.is_empty() {

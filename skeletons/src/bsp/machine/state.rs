@@ -26,11 +26,14 @@ macro_rules! parts {
             arrived,
             early,
             early_offers,
+            early_loads,
             early_copies,
             is_quiet,
             checkpoints,
             saving_now,
             is_due: _,
+            is_weighing_due: _,
+            moving,
             stores_since: _,
             generation,
             progress,
@@ -40,8 +43,8 @@ macro_rules! parts {
         } = $machine;
         (
             (home, dead, view.id, ahead, phase, superstep, ticket),
-            (seats, doing, arrived, early, early_offers, early_copies, is_quiet),
-            (checkpoints, saving_now, generation, progress, outputs),
+            (seats, doing, arrived, early, early_offers, early_loads, early_copies, is_quiet),
+            (checkpoints, saving_now, moving, generation, progress, outputs),
         )
     }};
 }
@@ -66,6 +69,8 @@ where
             arrived: self.arrived.clone(),
             early: self.early.clone(),
             early_offers: self.early_offers.clone(),
+            early_loads: self.early_loads.clone(),
+            moving: self.moving.clone(),
             early_copies: self.early_copies.clone(),
             checkpoints: self.checkpoints.clone(),
             outputs: self.outputs.clone(),

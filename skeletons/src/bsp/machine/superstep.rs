@@ -40,6 +40,8 @@ impl<K: Kind> Machine<K> {
             is_any_sent: take(&mut self.doing.is_any_sent),
             have_all_ended: nexts().all(|next| matches!(next, Next::Ended(_))),
             is_save_due: self.view.is_first() && self.is_saved_next(),
+            is_weighing_due: self.view.is_first() && self.is_weighing_due,
+            extremes: self.extremes(),
             kept: self.progress.kept,
             stored: self.progress.stored,
             settled: self.progress.settled(self.saving),
@@ -121,6 +123,9 @@ impl<K: Kind> Machine<K> {
         if std::mem::replace(&mut self.is_quiet, is_quiet) && is_quiet {
             return self.fail(Trouble::Stalled { superstep: self.superstep - 1 });
         }
+        if !is_quiet && self.weigh_if_due(&facts) {
+            return;
+        }
         // What is restored is not known to be quiet.
         self.compute(facts.is_save_due && !is_quiet);
     }
@@ -159,6 +164,8 @@ impl<V: Clone> Facts<V> {
         self.is_any_sent |= heard.is_any_sent;
         self.have_all_ended &= heard.have_all_ended;
         self.is_save_due |= heard.is_save_due;
+        self.is_weighing_due |= heard.is_weighing_due;
+        self.extremes.add(heard.extremes);
         self.kept = self.kept.min(heard.kept);
         self.stored = self.stored.min(heard.stored);
         self.settled = self.settled.min(heard.settled);

@@ -1,5 +1,6 @@
 //! Which PEs take part, and which ranks each of them has: what follows from the dead of whom a PE
-//! knows, and from nothing else. So PEs that know of the same dead agree on it without a word.
+//! knows, and from nothing else. So PEs that know of the same dead agree on it without a word. (All
+//! may agree on other ranges of ranks, see `balance`: that holds up to the next death.)
 //!
 //! The ranks are spread evenly over all PEs, in the order of their numbers, which is that of the
 //! hierarchy. Those of dead PEs go to the nearer of the next living ones on both sides; where both
@@ -19,6 +20,8 @@ use ultramarine_topology::{Pe, Topology};
 )]
 pub struct ViewId {
     dead: u32,
+    /// How often ranks have moved since the last death.
+    moves: u32,
     digest: u64,
 }
 
@@ -27,12 +30,12 @@ impl ViewId {
         let digest = dead.iter().fold(0u64, |digest, pe| {
             (digest ^ u64::from(pe.number())).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
         });
-        ViewId { dead: dead.len() as u32, digest }
+        ViewId { dead: dead.len() as u32, moves: 0, digest }
     }
 
     /// Whether a PE of this view may come to that one.
     pub(super) fn may_become(self, other: ViewId) -> bool {
-        self.dead < other.dead
+        (self.dead, self.moves) < (other.dead, other.moves)
     }
 }
 
@@ -47,6 +50,8 @@ pub(super) struct View {
     /// Where this PE stands among the members.
     place: usize,
     own: Range<u32>,
+    /// The first rank of each member, if ranks have moved.
+    bounds: Option<Arc<[u32]>>,
 }
 
 impl View {
@@ -59,8 +64,18 @@ impl View {
             dead: dead.iter().map(|pe| pe.number()).collect(),
             place: 0,
             own: 0..0,
+            bounds: None,
         };
         view.place = view.place_of(me);
+        view.own = view.bound(view.place)..view.bound(view.place + 1);
+        view
+    }
+
+    /// The same PEs, whose ranges begin with these ranks.
+    pub(super) fn with_bounds(&self, bounds: Arc<[u32]>) -> Self {
+        let mut view = self.clone();
+        view.id.moves += 1;
+        view.bounds = Some(bounds);
         view.own = view.bound(view.place)..view.bound(view.place + 1);
         view
     }
@@ -99,6 +114,9 @@ impl View {
         if place == 0 || place >= self.len() {
             return if place == 0 { 0 } else { self.ranks };
         }
+        if let Some(bounds) = &self.bounds {
+            return bounds[place];
+        }
         let [member, next] = [place - 1, place].map(|place| self.member(place));
         // Between these two are the ranks of dead PEs that are as near to both.
         let (mut from, mut to) = (self.share(member.number() + 1), self.share(next.number()));
@@ -120,6 +138,9 @@ impl View {
 
     /// The PE that has a rank.
     pub(super) fn owner(&self, rank: u32) -> Pe {
+        if let Some(bounds) = &self.bounds {
+            return self.member(bounds.partition_point(|first| *first <= rank) - 1);
+        }
         let pes = u64::from(self.topology.pes());
         // The last PE whose share does not begin behind the rank.
         let first = (((u64::from(rank) + 1) * pes - 1) / u64::from(self.ranks)) as u32;

@@ -17,6 +17,8 @@ struct Plan {
     topology: Arc<Topology>,
     ranks: u32,
     saving: Saving,
+    /// Whether ranks may move.
+    is_balanced: bool,
     disk: Disk,
 }
 
@@ -30,6 +32,8 @@ struct Member {
     lost: Vec<u64>,
     /// The supersteps from which ranks were restored.
     restored: Vec<u64>,
+    /// How often ranks moved.
+    moves: usize,
 }
 
 impl Part for Member {
@@ -62,6 +66,7 @@ impl Part for Member {
                 Effect::Fail(trouble) => self.failed = Some(trouble.clone()),
                 Effect::Lost(superstep) => self.lost.push(*superstep),
                 Effect::End(outputs) => self.ended = Some(outputs.clone()),
+                Effect::Weighed(Some(_)) => self.moves += 1,
                 Effect::Restore(work, _) => self.restored.push(work.superstep),
                 _ => {}
             }
@@ -78,7 +83,7 @@ impl Plain for Member {
         let Plan { topology, ranks, saving, .. } = plan.clone();
         let machine = Machine::new(me, ranks, topology, saving, id.opening.by);
         let (lost, restored) = (Vec::new(), Vec::new());
-        Ok(Member { machine, ended: None, failed: None, lost, restored })
+        Ok(Member { machine, ended: None, failed: None, lost, restored, moves: 0 })
     }
 }
 
@@ -188,6 +193,7 @@ impl Actor for Processor {
     type Message = Message;
 
     fn receive(&mut self, from: Pe, message: Message, out: &mut Outgoing<Message>) {
+        let is_balanced = self.plan.is_balanced;
         match message {
             Message::Invite(id, plan) => self.groups.turn(|groups| groups.accept(id, plan)),
             Message::Notice(id, notice) => {
@@ -196,6 +202,7 @@ impl Actor for Processor {
             Message::Told(id, told) => self.groups.turn(|groups| groups.receive(id, from, [told])),
             Message::Job(id, work, job) => self.act(id, |Member { machine, .. }| {
                 let rank = job.rank;
+                machine.set_weighing_due(is_balanced);
                 if work.is_saved {
                     let back = (!job.is_stepping).then_some(job.state);
                     machine.saved(work, rank, job.clone(), back);
@@ -253,5 +260,6 @@ fn world(plan: &Plan) -> World<Processor> {
 }
 
 fn plan(pes: u32, ranks: u32, saving: Saving) -> Plan {
-    Plan { topology: Arc::new(Topology::flat(pes)), ranks, saving, disk: Disk::default() }
+    let topology = Arc::new(Topology::flat(pes));
+    Plan { topology, ranks, saving, is_balanced: false, disk: Disk::default() }
 }
