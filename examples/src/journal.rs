@@ -41,7 +41,7 @@ pub struct JournalFlags {
     pub copies: NonZero<usize>,
 }
 
-fn other_builds() -> impl TypedValueParser<Value = OtherBuilds> {
+pub(crate) fn other_builds() -> impl TypedValueParser<Value = OtherBuilds> {
     PossibleValuesParser::new(["keep", "refuse", "anew"]).map(|choice| match choice.as_str() {
         "refuse" => OtherBuilds::Refuse,
         "anew" => OtherBuilds::Anew,

@@ -1,11 +1,13 @@
 //! What bulk-synchronous programs share: their flags.
 
+use crate::journal::other_builds;
 use crate::{Job, ranged};
 use clap::ValueEnum;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 use ultramarine::Result;
+use ultramarine::prelude::OtherBuilds;
 use ultramarine::skeletons::bsp::{Program, Progress, bsp};
 
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -25,6 +27,19 @@ pub struct SuperstepFlags {
     /// Put checkpoints into this directory, too, and go on from there.
     #[arg(long, value_name = "DIR")]
     checkpoint_dir: Option<PathBuf>,
+    /// What becomes of checkpoints there that another build of the program has written: they are
+    /// refused; or used, with a warning; or all is computed anew.
+    #[arg(
+        long,
+        value_name = "CHOICE",
+        requires = "checkpoint_dir",
+        value_parser = other_builds(),
+        default_value = "refuse"
+    )]
+    checkpoint_build: OtherBuilds,
+    /// Leave ranks on their PEs, also if these are unevenly busy.
+    #[arg(long)]
+    no_balance: bool,
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::Ranks)]
     pub skeleton: Skeleton,
@@ -53,12 +68,12 @@ impl SuperstepFlags {
         parts: usize,
     ) -> Result<Vec<P::Output>> {
         let ranks = u32::try_from(parts).map_or(self.ranks, |parts| self.ranks.min(parts));
-        let mut run = bsp::<P>(argument).ranks(ranks);
+        let mut run = bsp::<P>(argument).ranks(ranks).balance(!self.no_balance);
         if let Some(every) = self.checkpoint_every.and_then(NonZeroU64::new) {
             run = run.checkpoint_every(every);
         }
         if let Some(directory) = &self.checkpoint_dir {
-            run = run.checkpoint_dir(directory);
+            run = run.checkpoint_dir(directory).other_builds(self.checkpoint_build);
         }
         if job.flags.progress {
             run = run.progress(

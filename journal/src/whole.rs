@@ -1,6 +1,6 @@
 //! Files that have all of their records, or are not there.
 
-use crate::builds::Builds;
+use crate::builds::{BuildNote, Builds};
 use crate::error::{OpenError, Refusal, WriteError};
 use crate::header::Identity;
 use crate::open::{self, Inspection, Opened};
@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Writes a journal at once: aside, into a file whose name ends in `.new`; then it is put on the
-/// disk, and gets its name. What had that name before is replaced. Returns the bytes of the file.
+/// disk, and gets its name. What had that name before is replaced. A note says by which build the
+/// records are, if that is known. Returns the bytes of the file.
 ///
 /// # Errors
 ///
@@ -19,6 +20,7 @@ use std::sync::Arc;
 pub fn write_whole(
     path: impl AsRef<Path>,
     identity: &Identity,
+    build: Option<u64>,
     records: impl IntoIterator<Item = (Range<u64>, Vec<u8>)>,
 ) -> Result<u64, OpenError> {
     let path = path.as_ref();
@@ -27,7 +29,7 @@ pub fn write_whole(
     let aside = PathBuf::from(aside);
     // A writer that was killed may have left one.
     let _ = std::fs::remove_file(&aside);
-    let written = write(&aside, identity, records).and_then(|output| {
+    let written = write(&aside, identity, build, records).and_then(|output| {
         let failed = |source| WriteError::Io { path: path.into(), source: Arc::new(source) };
         std::fs::rename(&aside, path).map_err(failed)?;
         output.on_disk().sync_folder();
@@ -40,10 +42,15 @@ pub fn write_whole(
 fn write(
     path: &Path,
     identity: &Identity,
+    build: Option<u64>,
     records: impl IntoIterator<Item = (Range<u64>, Vec<u8>)>,
 ) -> Result<Output, OpenError> {
     let opened = open::open(path, identity, Builds::default(), |_, _| Ok(()))?;
     let Opened { mark, mut output, .. } = opened;
+    if build.is_some() {
+        let note = BuildNote { build, drops_others: false }.encode();
+        output.write_record(&Head::of_note(mark, &note).encode(mark, output.end()), &note)?;
+    }
     for (positions, result) in records {
         let head = Head::new(mark, positions, &result).encode(mark, output.end());
         output.write_record(&head, &result)?;
@@ -104,7 +111,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("there is room");
         let path = folder.path().join("a.records");
         let records = |text: &str| vec![(0..1, text.into()), (2..4, vec![7; 100_000])];
-        let bytes = write_whole(&path, &identity("a"), records("one")).expect("there is room");
+        let bytes =
+            write_whole(&path, &identity("a"), Some(7), records("one")).expect("there is room");
         assert_eq!(path.metadata().expect("it is there").len(), bytes);
         assert_eq!(read(&path), (records("one"), 0));
 
@@ -116,18 +124,18 @@ mod tests {
                 assert!(positions.end <= 4, "interrupted");
                 (positions, result)
             });
-            write_whole(&path, &identity("a"), taken.by_ref())
+            write_whole(&path, &identity("a"), Some(7), taken.by_ref())
         };
         std::panic::catch_unwind(interrupted).expect_err("it is interrupted");
         assert_eq!(read(&path), (records("one"), 0));
-        write_whole(&path, &identity("a"), records("three")).expect("there is room");
+        write_whole(&path, &identity("a"), Some(7), records("three")).expect("there is room");
         assert_eq!(read(&path), (records("three"), 0));
         assert_eq!(folder.path().read_dir().expect("it is ours").count(), 1);
 
         let other = read_whole(&path, &identity("b"), |_, _| Ok(()));
         assert!(matches!(other, Err(OpenError::Differs { .. })));
         let nowhere = folder.path().join("nowhere").join("a.records");
-        assert!(write_whole(&nowhere, &identity("a"), records("one")).is_err());
+        assert!(write_whole(&nowhere, &identity("a"), None, records("one")).is_err());
     }
 
     #[test]
@@ -135,7 +143,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("there is room");
         let path = folder.path().join("a.records");
         let records = [(0..1, vec![1; 10]), (1..2, vec![2; 10])];
-        write_whole(&path, &identity("a"), records.clone()).expect("there is room");
+        write_whole(&path, &identity("a"), Some(7), records.clone()).expect("there is room");
         let mut bytes = std::fs::read(&path).expect("it is there");
         *bytes.last_mut().expect("it has some") ^= 1;
         std::fs::write(&path, bytes).expect("there is room");

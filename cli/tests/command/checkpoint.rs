@@ -13,7 +13,8 @@ fn write(directory: &Path, superstep: u64, ranks: std::ops::Range<u64>) {
     let checkpoint = Checkpoint { generation: 1, superstep };
     std::fs::create_dir_all(checkpoint.folder(directory)).expect("there is room");
     let records = ranks.clone().map(|rank| (rank..rank + 1, vec![7; 10]));
-    write_whole(checkpoint.file(directory, ranks), &identity, records).expect("there is room");
+    write_whole(checkpoint.file(directory, ranks), &identity, None, records)
+        .expect("there is room");
 }
 
 fn shown(directory: &Path, flags: &[&str]) -> Ended {

@@ -173,6 +173,46 @@ fn a_program_survives_the_root() {
     over_each_lane(3, || run_restartable(main)).for_each(|(_, ended)| ended.is_well());
 }
 
+/// A rank that has much to do if it is of the first half, and says on which processes it was.
+#[derive(Serialize, Deserialize)]
+struct Uneven {
+    processes: Vec<u32>,
+}
+
+impl Program for Uneven {
+    type Argument = ();
+    type Stage = ();
+    type Message = ();
+    type Output = usize;
+
+    fn new(_: &Start, (): &()) -> Self {
+        Uneven { processes: Vec::new() }
+    }
+
+    fn step(&mut self, (): (), comm: &mut Comm<Self>) -> Next<Self> {
+        let own = std::process::id();
+        if !self.processes.contains(&own) {
+            self.processes.push(own);
+        }
+        if comm.rank() < RANKS / 2 {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // The first look is after a second.
+        if comm.superstep() < 40 { Next::Stage(()) } else { Next::End(self.processes.len()) }
+    }
+}
+
+#[test]
+fn ranks_move_to_a_pe_with_less_to_do() {
+    is_well_over_each_lane(2, async |cx| {
+        let moved = bsp::<Uneven>(()).ranks(RANKS).run(&cx).await?;
+        assert_eq!(moved.iter().filter(|processes| **processes == 2).count(), 2, "{moved:?}");
+        let stayed = bsp::<Uneven>(()).ranks(RANKS).balance(false).run(&cx).await?;
+        assert_eq!(stayed, [1; RANKS as usize]);
+        Ok(())
+    });
+}
+
 /// The variable that names the directory for checkpoints; and the one that says whether the job is
 /// to be killed.
 const FOLDER: &str = "SUPERSTEPS_FOLDER";

@@ -85,7 +85,12 @@ impl Program {
         let took = if self.is_uneven { 1 + 4 * u64::from(rank > 0) } else { 0 };
         let took = Duration::from_nanos(took);
         if superstep + 1 >= self.supersteps && self.habit != Habit::Sleeps {
-            return Step { next: Next::Ended(state), letters: Vec::new(), offered: Vec::new(), took };
+            return Step {
+                next: Next::Ended(state),
+                letters: Vec::new(),
+                offered: Vec::new(),
+                took,
+            };
         }
         let (to, next): (Vec<u32>, _) = match self.habit {
             Habit::Ring(far) => (vec![(rank + far) % ranks], Next::Awake(state)),

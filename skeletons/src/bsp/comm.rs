@@ -192,11 +192,30 @@ impl<P: Program> Comm<P> {
     /// `Vec<T>`. All PEs get all values, so they should be small. What is large is
     /// [sent](Self::send) to the rank that needs it, which takes it in the same order.
     pub fn all_gather<T: Portable>(&mut self, value: &T) {
-        let join = |mut one: Vec<T>, mut other: Vec<T>| {
-            one.append(&mut other);
-            one
-        };
-        self.offered.push((Operation::of(false, join), Value::of(&vec![value])));
+        self.offered.push((Operation::of(false, join::<T>), Value::of(&vec![value])));
+    }
+
+    /// The same, but only one rank has the [result](Self::result); that of the others is `None`.
+    ///
+    /// # Panics
+    ///
+    /// There is no such rank.
+    #[track_caller]
+    pub fn gather<T: Portable>(&mut self, to: u32, value: &T) {
+        assert!(to < self.start.ranks, "values for rank {to} of {}", self.start.ranks);
+        let operation = Operation::of(false, join::<T>).only_to(to);
+        self.offered.push((operation, Value::of(&vec![value])));
+    }
+
+    /// Sends the first message to rank 0, the second to rank 1, and so on. Each rank
+    /// [receives](Self::receive) its own from this one.
+    ///
+    /// # Panics
+    ///
+    /// There are more messages than ranks.
+    #[track_caller]
+    pub fn scatter(&mut self, messages: impl IntoIterator<Item = P::Message>) {
+        (0..).zip(messages).for_each(|(to, message)| self.send(to, message));
     }
 
     /// The same, but the result of each rank is that of the values of ranks before it: an exclusive
@@ -230,4 +249,9 @@ impl<P: Program> Comm<P> {
     pub fn result<T: Portable>(&mut self) -> Option<T> {
         self.results.pop_front()?.map(|value| value.get())
     }
+}
+
+fn join<T>(mut one: Vec<T>, mut other: Vec<T>) -> Vec<T> {
+    one.append(&mut other);
+    one
 }

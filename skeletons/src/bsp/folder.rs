@@ -9,7 +9,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use ultramarine_journal::{
-    Checkpoint, Identity, OpenError, Part, check_identity, read_whole, write_whole,
+    Builds, Checkpoint, Identity, OpenError, OtherBuilds, Part, Report, check_identity, read_whole,
+    write_whole,
 };
 use ultramarine_runtime::array::Encoded;
 
@@ -25,6 +26,7 @@ pub(super) struct Folder {
     pub(super) path: PathBuf,
     /// Of the program.
     pub(super) identity: Identity,
+    pub(super) builds: Builds,
 }
 
 /// What is in a directory.
@@ -138,7 +140,8 @@ impl Folder {
             (item..item + 1, bytes_of(copy))
         });
         let path = one.file(&self.path, u64::from(*first)..u64::from(*last) + 1);
-        write_whole(path, &self.identity, records).map_err(|error| error.to_string())?;
+        write_whole(path, &self.identity, self.builds.this, records)
+            .map_err(|error| error.to_string())?;
         Ok(())
     }
 
@@ -195,7 +198,7 @@ impl Folder {
 
     /// Whether what was written of these ranks can be read.
     ///
-    /// An error: the folder cannot be read.
+    /// An error: the folder cannot be read, or is refused.
     fn is_intact(&self, one: Checkpoint, ranks: &Range<u32>) -> Result<bool, String> {
         // After a recovery some may be in two files.
         let mut missing: BTreeSet<u64> = ranks.clone().map(u64::from).collect();
@@ -204,8 +207,10 @@ impl Folder {
                 missing.remove(&items.start);
                 Ok(())
             });
-            if let Err(error) = read {
-                tracing::warn!("{error}");
+            match read {
+                Ok(read) if !self.may_use(one, &read.report)? => return Ok(false),
+                Ok(_) => {}
+                Err(error) => tracing::warn!("{error}"),
             }
         }
         if !missing.is_empty() {
@@ -213,6 +218,31 @@ impl Folder {
             tracing::warn!("the checkpoint `{}` is damaged, and not used", folder.display());
         }
         Ok(missing.is_empty())
+    }
+
+    /// Whether what has been read counts, although another build may have written it.
+    fn may_use(&self, one: Checkpoint, report: &Report) -> Result<bool, String> {
+        let is_other = |build: Option<u64>| self.builds.this.is_none() || build != self.builds.this;
+        if !report.builds.iter().any(|of| is_other(of.build)) {
+            return Ok(true);
+        }
+        let folder = one.folder(&self.path);
+        let what = format!(
+            "another build of the program has written the checkpoint `{}`, and what it has saved \
+             may mean something else to this one",
+            folder.display()
+        );
+        match self.builds.others {
+            OtherBuilds::Refuse => Err(format!(
+                "{what}: start that build, name another directory, or say whether such checkpoints \
+                 are used (`other_builds`)"
+            )),
+            OtherBuilds::Keep => {
+                tracing::warn!("{what}: it is used all the same, as `other_builds` says");
+                Ok(true)
+            }
+            OtherBuilds::Anew => Ok(false),
+        }
     }
 
     fn unusable(&self, action: &str, error: &io::Error) -> String {

@@ -7,7 +7,7 @@ use super::machine::{Machine, Saving, When};
 use super::pace::{Interval, Pace};
 use super::part::RunPart;
 use super::program::Program;
-use crate::journal::program;
+use crate::journal::{builds, program};
 use serde::{Deserialize, Serialize};
 use std::any::type_name;
 use std::num::NonZeroU64;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use ultramarine_group::{GroupId, Groups, Invite, Member, Opened, Site};
-use ultramarine_journal::{Digest, Identity};
+use ultramarine_journal::{Digest, Identity, OtherBuilds};
 use ultramarine_runtime::array::Encoded;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::Context;
@@ -84,6 +84,7 @@ pub fn bsp<P: Program>(argument: P::Argument) -> Bsp<P> {
         ranks: None,
         interval,
         folder,
+        other_builds: OtherBuilds::Refuse,
         in_memory: true,
         is_balanced: true,
         watch: None,
@@ -97,6 +98,7 @@ pub struct Bsp<P: Program> {
     ranks: Option<u32>,
     interval: Interval,
     folder: Option<PathBuf>,
+    other_builds: OtherBuilds,
     in_memory: bool,
     is_balanced: bool,
     watch: Option<(Duration, Tell)>,
@@ -174,13 +176,21 @@ impl<P: Program> Bsp<P> {
     /// from the last one that is whole there. The last two are kept, also when the run has ended.
     ///
     /// They belong to this program with this argument and this number of ranks. The run fails, and
-    /// nothing is changed, if those of something else are there, or if another job is using the
-    /// directory. What is torn or damaged is not used. A checkpoint that cannot be written is told
+    /// nothing is changed, if those of something else or of [another build](Self::other_builds) are
+    /// there, or if another job is using the directory. What is torn or damaged is not used. A checkpoint that cannot be written is told
     /// of in a warning; the run goes on.
     pub fn checkpoint_dir(mut self, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         // The others may have been started elsewhere.
         self.folder = Some(std::path::absolute(&path).unwrap_or(path));
+        self
+    }
+
+    /// What becomes of checkpoints in the directory that another build of the program has written.
+    /// Default: they are [refused](OtherBuilds::Refuse), since a state in which something has
+    /// changed can mostly be read all the same, as something else.
+    pub fn other_builds(mut self, builds: OtherBuilds) -> Self {
+        self.other_builds = builds;
         self
     }
 
@@ -220,10 +230,17 @@ impl<P: Program> Bsp<P> {
     /// A rank panicked, or cannot be saved or sent; the program does what no program may
     /// ([`BspError::Program`]); the directory cannot be used; or the job ends.
     pub async fn run(self, cx: &Context) -> Result<Vec<P::Output>, BspError> {
-        let Bsp { argument, ranks, interval, folder, in_memory, is_balanced, watch } = self;
+        let Bsp { argument, ranks, interval, folder, watch, .. } = self;
+        let is_kept = self.in_memory && cx.pes() > 1 || folder.is_some();
+        if matches!(interval, Interval::Supersteps(_) | Interval::Time(_)) && !is_kept {
+            tracing::warn!(
+                "no checkpoint outlives a PE: there is no other to keep a copy, and no directory"
+            );
+        }
         let ranks = ranks.unwrap_or(cx.pes());
         let identity = digest_of::<P>(ranks, &argument)?;
-        let head = Head { ranks, interval, folder, in_memory, is_balanced, identity };
+        let Bsp { other_builds, in_memory, is_balanced, .. } = self;
+        let head = Head { ranks, interval, folder, other_builds, in_memory, is_balanced, identity };
         let mut digest = Digest::default();
         digest.add(&encode(&head).map_err(|error| codec(&error))?);
         let digest = digest.finish();
@@ -338,6 +355,7 @@ struct Head {
     ranks: u32,
     interval: Interval,
     folder: Option<PathBuf>,
+    other_builds: OtherBuilds,
     in_memory: bool,
     is_balanced: bool,
     /// Of the program and its argument.
@@ -362,7 +380,8 @@ impl Head {
             items: self.ranks.into(),
             digest: self.identity,
         };
-        self.folder.clone().map(|path| Folder { path, identity })
+        let path = self.folder.clone()?;
+        Some(Folder { path, identity, builds: builds(self.other_builds) })
     }
 }
 

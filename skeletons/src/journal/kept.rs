@@ -63,7 +63,7 @@ impl JournalFile {
         identity: Identity,
         fits: Fits<V>,
     ) -> Result<Kept<V>, JournalError> {
-        let builds = self.builds();
+        let builds = super::builds(self.other_builds);
         let JournalFile { path, is_required, others, .. } = self;
         let may_do_without = cx.attempt() > 1 && !is_required;
         let identity = Arc::new(identity);

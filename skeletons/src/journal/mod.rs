@@ -139,14 +139,6 @@ pub(crate) struct JournalFile {
 }
 
 impl JournalFile {
-    /// This build, and what becomes of the results of others.
-    fn builds(&self) -> Builds {
-        let this = build::of_this_program().inspect_err(|error| {
-            tracing::warn!("the build of the program is not known, for its journal: {error}");
-        });
-        Builds { this: this.ok(), others: self.other_builds }
-    }
-
     /// If a folder was named: the file of this name in it.
     pub(crate) fn in_folder(mut self, name: &str) -> Self {
         if self.path.is_dir() {
@@ -179,6 +171,14 @@ fn name_of<F: 'static>() -> String {
     let mut number = DefaultHasher::new();
     TypeId::of::<F>().hash(&mut number);
     format!("{name} of the build {:016x}", number.finish())
+}
+
+/// This build, and what becomes of what others have computed.
+pub(crate) fn builds(others: OtherBuilds) -> Builds {
+    let this = build::of_this_program().inspect_err(|error| {
+        tracing::warn!("the build of the program is not known, for its files: {error}");
+    });
+    Builds { this: this.ok(), others }
 }
 
 /// The name of this program's file.

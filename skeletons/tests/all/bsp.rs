@@ -139,7 +139,7 @@ impl Program for Collector {
     type Argument = Vec<PathBuf>;
     type Stage = ();
     type Message = u32;
-    type Output = (Option<u32>, Vec<String>, Vec<(u32, u32)>);
+    type Output = (Option<u32>, Vec<String>, Option<Vec<u32>>, Vec<(u32, u32)>);
 
     fn new(start: &Start, files: &Vec<PathBuf>) -> Self {
         let items = own_range(100, start.rank, start.ranks).map(|item| item as u32).collect();
@@ -152,15 +152,19 @@ impl Program for Collector {
         if comm.superstep() == 0 {
             comm.reduce(1, &self.items.iter().sum(), op::sum::<u32>);
             comm.all_gather(&self.text);
+            comm.gather(2, &(comm.rank() * 2));
             for item in &self.items {
                 // Three ranks get a sum of each.
                 comm.send_combined(item % 3, *item, |sum, item| *sum += item);
             }
+            if comm.rank() == 3 {
+                comm.scatter([7]);
+            }
             return Next::Stage(());
         }
-        let sum = comm.result();
+        let (sum, texts) = (comm.result(), comm.result().unwrap());
         let messages = std::iter::from_fn(|| comm.next()).collect();
-        Next::End((sum, comm.result().unwrap(), messages))
+        Next::End((sum, texts, comm.result(), messages))
     }
 }
 
@@ -182,11 +186,13 @@ fn ranks_have_files_and_ranges_and_gather_what_they_find() {
     on_all_hierarchies(async |cx| {
         let files = FILES.get().unwrap().clone();
         let found = bsp::<Collector>(files).ranks(4).run(&cx).await?;
-        for (rank, (sum, texts, messages)) in (0..).zip(found) {
+        for (rank, (sum, texts, doubled, messages)) in (0..).zip(found) {
             assert_eq!(sum, (rank == 1).then_some(99 * 50), "only rank 1 has the sum");
             assert_eq!(texts, ["a", "b", "", ""]);
+            assert_eq!(doubled, (rank == 2).then_some(vec![0, 2, 4, 6]));
             let sum = |from: u32| (from * 25..from * 25 + 25).filter(|item| item % 3 == rank).sum();
-            let expected = (0..4).map(|from| (from, sum(from))).collect::<Vec<(u32, u32)>>();
+            let mut expected = (0..4).map(|from| (from, sum(from))).collect::<Vec<(u32, u32)>>();
+            expected.extend((rank == 0).then_some((3, 7)));
             assert_eq!(messages, if rank < 3 { expected } else { Vec::new() });
         }
         Ok(())

@@ -10,16 +10,17 @@ use std::sync::mpsc;
 use std::time::Duration;
 use tempfile::TempDir;
 use ultramarine::Place;
+use ultramarine::prelude::OtherBuilds;
 use ultramarine::skeletons::bsp::{BspError, Comm, Next, Program, Start, bsp, op};
-use ultramarine_journal::inspect;
+use ultramarine_journal::{inspect, read_whole, write_whole};
 
 const LAST: u64 = 200;
 const RANKS: u32 = 6;
 
 /// The superstep in which rank 1 panics, and the number of steps taken: of one test each, since
 /// tests run beside each other.
-static BREAKS: [AtomicU64; 8] = [const { AtomicU64::new(u64::MAX) }; 8];
-static STEPS: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
+static BREAKS: [AtomicU64; 10] = [const { AtomicU64::new(u64::MAX) }; 10];
+static STEPS: [AtomicU64; 10] = [const { AtomicU64::new(0) }; 10];
 
 /// Adds up what the neighbours have, and sleeps now and then.
 #[derive(Serialize, Deserialize)]
@@ -124,13 +125,21 @@ fn checkpoints(folder: &Path) -> Vec<(u64, Vec<PathBuf>)> {
     all
 }
 
+/// Those of which all files are whole, one of each PE.
+fn whole(folder: &Path, pes: usize) -> Vec<(u64, Vec<PathBuf>)> {
+    let is_whole = |file: &&PathBuf| file.extension().is_none();
+    let mut all = checkpoints(folder);
+    all.retain(|(_, files)| files.iter().filter(is_whole).count() == pes);
+    all
+}
+
 #[test]
 fn another_job_goes_on_with_other_pes() {
     let expected = outputs(0);
     for (pes, in_memory) in [(1, true), (2, false), (4, true), (7, false)] {
         let folder = broken_at(0, 150, 3);
         let folder = folder.path().join("new");
-        let last = checkpoints(&folder).last().expect("there are some").0;
+        let last = whole(&folder, 3).last().expect("there are some").0;
         assert!(last >= 6, "{last}");
         assert_eq!(run(0, pes, &folder, in_memory), Ok(expected.clone()), "{pes} PEs");
         let steps = STEPS[0].load(Relaxed);
@@ -151,11 +160,7 @@ fn what_is_damaged_is_not_used() {
     let expected = outputs(1);
     let folder = broken_at(1, 150, 3);
     let folder = folder.path().join("new");
-    let whole = |(_, files): &(u64, Vec<PathBuf>)| {
-        let is_whole = |file: &&PathBuf| file.extension().is_none();
-        files.iter().filter(is_whole).count() == 3
-    };
-    let all: Vec<_> = checkpoints(&folder).into_iter().filter(whole).collect();
+    let all = whole(&folder, 3);
     let [.., before, last] = &all[..] else { panic!("{all:?}") };
     let damage = |file: &PathBuf| {
         // It may be about to be removed.
@@ -193,6 +198,61 @@ fn checkpoints_of_something_else_are_refused_and_left() {
     for file in before.iter().flat_map(|(_, files)| files) {
         inspect(file).expect("it is as it was");
     }
+}
+
+/// Has another build have written a file.
+fn write_by_another_build(file: &Path) {
+    let (found, mut records) = (inspect(file).expect("it is intact"), Vec::new());
+    let visit = |items, bytes: &[u8]| {
+        records.push((items, bytes.to_vec()));
+        Ok(())
+    };
+    read_whole(file, &found.identity, visit).expect("it is intact");
+    write_whole(file, &found.identity, Some(1), records).expect("there is room");
+}
+
+#[test]
+fn checkpoints_of_another_build_are_refused_unless_they_are_wanted() {
+    let expected = outputs(8);
+    let folder = broken_at(8, 100, 2);
+    let path = folder.path().join("new");
+    for file in checkpoints(&path).iter().flat_map(|(_, files)| files) {
+        write_by_another_build(file);
+    }
+    let before = checkpoints(&path);
+    let error = run(8, 2, &path, true).expect_err("they are of another build").to_string();
+    assert!(error.contains("another build") && error.contains("other_builds"), "{error}");
+    assert_eq!(checkpoints(&path), before);
+    for (builds, is_anew) in [(OtherBuilds::Keep, false), (OtherBuilds::Anew, true)] {
+        let (expected, path) = (expected.clone(), path.clone());
+        STEPS[8].store(0, Relaxed);
+        job(vec![Place::default(); 2], async move |cx| {
+            let run = bsp::<Ring>(8).ranks(RANKS).checkpoint_dir(path).other_builds(builds);
+            // What it leaves is of this build, so it leaves nothing.
+            assert_eq!(run.without_checkpoints().run(&cx).await?, expected);
+            Ok(())
+        });
+        let all = u64::from(RANKS) * LAST / 2;
+        assert_eq!(STEPS[8].load(Relaxed) > all, is_anew, "{builds:?}");
+    }
+}
+
+/// Where a rank is in two files, one of which is damaged, the other is read.
+#[test]
+fn a_damaged_file_beside_an_intact_one_does_no_harm() {
+    let expected = outputs(9);
+    let folder = broken_at(9, 150, 3);
+    let folder = folder.path().join("new");
+    let all = whole(&folder, 3);
+    let last = all.last().expect("there are some");
+    let file = last.1.iter().find(|file| file.ends_with("ranks-2-4")).expect("PE 1 has those");
+    let mut bytes = std::fs::read(file).expect("it is there");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(file.with_file_name("ranks-1-4"), bytes).expect("there is room");
+    assert_eq!(run(9, 2, &folder, true), Ok(expected));
+    let steps = STEPS[9].load(Relaxed);
+    assert!(steps <= u64::from(RANKS) * (LAST + 1 - last.0), "{steps} steps from {}", last.0);
 }
 
 #[test]
