@@ -55,6 +55,10 @@ impl Kind for Toy {
     type Operation = ();
     type Error = Trouble;
 
+    fn digest((): &()) -> u64 {
+        0
+    }
+
     fn is_scan((): &()) -> bool {
         false
     }

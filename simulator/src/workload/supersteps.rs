@@ -87,6 +87,10 @@ impl Kind for Stencil {
     type Operation = ();
     type Error = Failure;
 
+    fn digest((): &()) -> u64 {
+        0
+    }
+
     fn is_scan((): &()) -> bool {
         false
     }

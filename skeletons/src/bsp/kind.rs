@@ -6,6 +6,7 @@ use super::machine::{self, Kind};
 use super::program::Program;
 use serde::{Deserialize, Serialize};
 use std::any::type_name;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
 use ultramarine_runtime::array::Encoded;
 use ultramarine_runtime::code::Stateless;
@@ -27,6 +28,13 @@ impl<P: Program> Kind for Run<P> {
     type Value = Value;
     type Operation = Operation;
     type Error = BspError;
+
+    fn digest(operation: &Operation) -> u64 {
+        let Operation { names, is_scan, only_to, .. } = operation;
+        let mut hasher = DefaultHasher::new();
+        (names, is_scan, only_to).hash(&mut hasher);
+        hasher.finish()
+    }
 
     fn is_scan(operation: &Operation) -> bool {
         operation.is_scan

@@ -105,7 +105,25 @@ fn broken_at(test: usize, superstep: u64, pes: usize) -> TempDir {
     let error = run(test, pes, &folder.path().join("new"), true).expect_err("it breaks");
     assert!(error.to_string().contains("rank 1 panicked"), "{error}");
     BREAKS[test].store(u64::MAX, Relaxed);
+    settle(&folder.path().join("new"));
     folder
+}
+
+/// Waits until nothing is written any more: what was begun when a run ended is still.
+fn settle(folder: &Path) {
+    let is_begun = |(_, files): &(u64, Vec<PathBuf>)| {
+        files.is_empty() || files.iter().any(|file| file.extension().is_some())
+    };
+    let mut before = Vec::new();
+    for _ in 0..200 {
+        let now = checkpoints(folder);
+        if now == before && !now.iter().any(is_begun) {
+            return;
+        }
+        before = now;
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("it is still written to: {before:?}");
 }
 
 /// The checkpoints, the newest last, with their files.
@@ -117,7 +135,9 @@ fn checkpoints(folder: &Path) -> Vec<(u64, Vec<PathBuf>)> {
         .filter_map(|entry| {
             let name = entry.file_name().into_string().expect("it is text");
             let superstep = name.strip_prefix("superstep-")?.split_once('.')?.0.parse().ok()?;
-            let files = entries(&entry.path()).iter().map(std::fs::DirEntry::path).collect();
+            let mut files: Vec<_> =
+                entries(&entry.path()).iter().map(std::fs::DirEntry::path).collect();
+            files.sort();
             Some((superstep, files))
         })
         .collect();
@@ -264,7 +284,11 @@ fn one_job_at_a_time_uses_a_directory() {
     lock.lock().expect("no one has it");
     let error = run(4, 2, folder.path(), true).expect_err("it is locked").to_string();
     assert!(error.contains("in use by another job"), "{error}");
-    drop(lock);
+    // A process that is about to end lets go a little later.
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        drop(lock);
+    });
     run(4, 2, folder.path(), true).expect("it is free");
 }
 
@@ -306,4 +330,52 @@ fn the_run_goes_on_if_a_checkpoint_cannot_be_written() {
     for in_memory in [true, false] {
         assert_eq!(run(6, 3, folder.path(), in_memory), Ok(outputs(6)));
     }
+}
+
+/// A rank that says why it cannot be read again.
+#[derive(Serialize, Deserialize)]
+struct Closed {
+    path: PathBuf,
+    #[serde(deserialize_with = "refuse")]
+    superstep: u64,
+}
+
+fn refuse<'de, D: serde::Deserializer<'de>>(_: D) -> Result<u64, D::Error> {
+    Err(serde::de::Error::custom("it stays closed"))
+}
+
+impl Program for Closed {
+    type Argument = PathBuf;
+    type Stage = ();
+    type Message = ();
+    type Output = bool;
+
+    fn new(_: &Start, path: &PathBuf) -> Self {
+        Closed { path: path.clone(), superstep: 0 }
+    }
+
+    /// It ends once there is a checkpoint.
+    fn step(&mut self, (): (), comm: &mut Comm<Self>) -> Next<Self> {
+        std::thread::sleep(Duration::from_millis(1));
+        self.superstep = comm.superstep();
+        let is_saved = !whole(&self.path, 1).is_empty();
+        if is_saved || self.superstep == 20_000 { Next::End(is_saved) } else { Next::Stage(()) }
+    }
+}
+
+/// Also by time where the first PE, which counts it, has no ranks.
+#[test]
+fn a_state_that_cannot_be_read_is_an_error_that_says_why() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let path = folder.path().to_owned();
+    job(vec![Place::default(); 3], async move |cx| {
+        let run = || {
+            let run = bsp::<Closed>(path.clone()).ranks(1).checkpoint_dir(&path);
+            run.checkpoint_interval(Duration::from_millis(5)).run(&cx)
+        };
+        assert_eq!(run().await?, [true]);
+        let error = run().await.expect_err("it stays closed").to_string();
+        assert!(error.contains("rank 0") && error.contains("it stays closed"), "{error}");
+        Ok(())
+    });
 }

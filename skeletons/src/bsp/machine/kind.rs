@@ -22,6 +22,8 @@ pub trait Kind {
     /// Why a run cannot go on.
     type Error: Clone + From<Trouble>;
 
+    /// Tells operations from each other, also on other PEs.
+    fn digest(operation: &Self::Operation) -> u64;
     /// Whether each rank gets the values of those before it, and not of all.
     fn is_scan(operation: &Self::Operation) -> bool;
     /// Whether a rank that takes part has the result.
@@ -60,8 +62,9 @@ pub enum Trouble {
     Stalled { superstep: u64 },
     /// A rank has sent something to one that had ended.
     ToEnded { from: u32, to: u32, superstep: u64 },
-    /// Two ranks take part in different operations at once.
-    Mixed { ranks: [u32; 2], superstep: u64 },
+    /// Two ranks take part in different operations at once; it is not known which if they are of
+    /// different PEs.
+    Mixed { ranks: Option<[u32; 2]>, superstep: u64 },
 }
 
 impl fmt::Display for Trouble {
@@ -77,11 +80,17 @@ impl fmt::Display for Trouble {
                 "rank {from} has sent a message to rank {to}, which had ended by superstep \
                  {superstep}"
             ),
-            Trouble::Mixed { ranks: [one, other], superstep } => write!(
-                f,
-                "in superstep {superstep} ranks {one} and {other} take part in different \
-                 collective operations at once"
-            ),
+            Trouble::Mixed { ranks, superstep } => {
+                let ranks = ranks.map_or_else(
+                    || "ranks of different PEs".to_owned(),
+                    |[one, other]| format!("ranks {one} and {other}"),
+                );
+                write!(
+                    f,
+                    "in superstep {superstep} {ranks} take part in different collective operations \
+                     at once"
+                )
+            }
         }
     }
 }

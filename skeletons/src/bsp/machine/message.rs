@@ -37,8 +37,11 @@ pub struct Facts<V> {
     pub(super) kept: Option<Key>,
     pub(super) stored: Option<Key>,
     pub(super) settled: Option<Key>,
-    /// The values of collective operations, in the order in which each rank took part.
-    pub(super) collected: Vec<Spans<V>>,
+    /// The values of collective operations, in the order in which each rank took part, behind the
+    /// digests of these.
+    pub(super) collected: Vec<(u64, Spans<V>)>,
+    /// Whether ranks take part in different ones at once.
+    pub(super) are_mixed: bool,
 }
 
 /// What the machine of one PE tells that of another.

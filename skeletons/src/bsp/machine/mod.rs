@@ -327,7 +327,7 @@ impl<K: Kind> Machine<K> {
         for (number, (operation, value)) in offered.into_iter().enumerate() {
             match self.doing.collected.get_mut(number) {
                 Some((first, known, _)) if *known != operation => {
-                    let ranks = [*first, rank];
+                    let ranks = Some([*first, rank]);
                     return self.fail(Trouble::Mixed { ranks, superstep: self.superstep });
                 }
                 Some((.., values)) => _ = values.insert(rank, value),

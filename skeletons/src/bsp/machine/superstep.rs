@@ -32,7 +32,8 @@ impl<K: Kind> Machine<K> {
         let own = self.view.own();
         let collected = self.doing.collected.iter_mut().map(|(_, operation, values)| {
             let values = values.iter().map(|(rank, value)| (*rank, value.clone())).collect();
-            Spans::of_own(own.clone(), values, &mut |l, r| K::combine(operation, l, r))
+            let spans = Spans::of_own(own.clone(), values, &mut |l, r| K::combine(operation, l, r));
+            (K::digest(operation), spans)
         });
         let collected = collected.collect();
         let facts = Facts {
@@ -46,6 +47,7 @@ impl<K: Kind> Machine<K> {
             stored: self.progress.stored,
             settled: self.progress.settled(self.saving),
             collected,
+            are_mixed: false,
         };
         self.phase = Phase::Meeting(Meeting::begin(facts));
         self.speak();
@@ -93,7 +95,10 @@ impl<K: Kind> Machine<K> {
     /// All have met.
     fn end_superstep(&mut self, mut facts: Facts<K::Value>) {
         self.seats.values_mut().for_each(|seat| seat.results.clear());
-        for ((_, operation, values), mut spans) in
+        if facts.are_mixed {
+            return self.fail(Trouble::Mixed { ranks: None, superstep: self.superstep });
+        }
+        for ((_, operation, values), (_, mut spans)) in
             take(&mut self.doing.collected).into_iter().zip(take(&mut facts.collected))
         {
             let combine = &mut |left: &_, right: &_| K::combine(&operation, left, right);
@@ -169,11 +174,13 @@ impl<V: Clone> Facts<V> {
         self.kept = self.kept.min(heard.kept);
         self.stored = self.stored.min(heard.stored);
         self.settled = self.settled.min(heard.settled);
-        for (number, heard) in heard.collected.into_iter().enumerate() {
+        self.are_mixed |= heard.are_mixed;
+        for (number, (digest, heard)) in heard.collected.into_iter().enumerate() {
             if number == self.collected.len() {
-                self.collected.push(Spans::default());
+                self.collected.push((digest, Spans::default()));
             }
-            let own = &mut self.collected[number];
+            let (known, own) = &mut self.collected[number];
+            self.are_mixed |= *known != digest;
             own.add(heard);
             if let Some((_, operation, _)) = doing.collected.get(number)
                 && !K::is_scan(operation)

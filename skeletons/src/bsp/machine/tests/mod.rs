@@ -19,6 +19,8 @@ struct Plan {
     saving: Saving,
     /// Whether ranks may move.
     is_balanced: bool,
+    /// How many other things are done at least before something is in the directory.
+    slowness: u32,
     disk: Disk,
 }
 
@@ -106,7 +108,7 @@ enum Message {
     Restore(GroupId, Work, u32, Option<JobOf<Toy>>),
     Look(GroupId, Work, Range<u32>),
     Load(GroupId, Work, Key, Range<u32>),
-    Store(GroupId, Work, Key, BTreeMap<u32, Copy<JobOf<Toy>, u64>>),
+    Store(GroupId, Work, Key, BTreeMap<u32, Copy<JobOf<Toy>, u64>>, u32),
 }
 
 impl Processor {
@@ -178,7 +180,7 @@ impl Processor {
                 Effect::Look(work, ranks) => out.later(Message::Look(id, work, ranks)),
                 Effect::Load(work, key, ranks) => out.later(Message::Load(id, work, key, ranks)),
                 Effect::Store(work, key, copies) => {
-                    out.later(Message::Store(id, work, key, copies));
+                    out.later(Message::Store(id, work, key, copies, self.plan.slowness));
                 }
                 Effect::Prune(key, generation) => {
                     self.plan.disk.prune(key, generation, self.plan.ranks);
@@ -220,7 +222,10 @@ impl Actor for Processor {
                 let copies = self.plan.disk.load(key, ranks);
                 self.act(id, |Member { machine, .. }| machine.loaded(work, key, copies));
             }
-            Message::Store(id, work, key, copies) => {
+            Message::Store(id, work, key, copies, left @ 1..) => {
+                out.later(Message::Store(id, work, key, copies, left - 1));
+            }
+            Message::Store(id, work, key, copies, 0) => {
                 self.plan.disk.store(key, copies);
                 self.act(id, |Member { machine, .. }| machine.stored(work, key, true));
             }
@@ -261,5 +266,5 @@ fn world(plan: &Plan) -> World<Processor> {
 
 fn plan(pes: u32, ranks: u32, saving: Saving) -> Plan {
     let topology = Arc::new(Topology::flat(pes));
-    Plan { topology, ranks, saving, is_balanced: false, disk: Disk::default() }
+    Plan { topology, ranks, saving, is_balanced: false, slowness: 0, disk: Disk::default() }
 }

@@ -28,6 +28,10 @@ impl Kind for Toy {
     type Operation = Operation;
     type Error = Trouble;
 
+    fn digest(operation: &Operation) -> u64 {
+        hash(operation)
+    }
+
     fn is_scan(operation: &Operation) -> bool {
         *operation == Operation::Before
     }

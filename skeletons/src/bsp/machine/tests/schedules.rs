@@ -52,6 +52,24 @@ proptest! {
         prop_assert!(last >= whole, "{} is whole, and {} restored", whole, last);
     }
 
+    /// A disk may be so slow that PEs go on from a checkpoint in memory while it is still being
+    /// stored: what was stored before says nothing of the ranks of the dead. (The directory checks
+    /// that what is said to be whole there is.)
+    #[test]
+    fn what_was_stored_before_a_death_does_not_count(
+        pes in 2..5_u32,
+        slowness in 0..80_u32,
+        choices in prop::collection::vec(0..1000_usize, 1..60),
+        death in (1..5_u32, 0..600_usize, 0..5_usize),
+    ) {
+        let saving = Saving { when: When::Every(1), in_memory: true, on_disk: true };
+        let mut world = world(&Plan { slowness, ..plan(pes, 8, saving) });
+        world.run(&choices, &[death]);
+        let (ended, failed, ..) = known(&mut world);
+        prop_assert_eq!(failed, None);
+        prop_assert_eq!(ended, Some(outputs(8)));
+    }
+
     /// The whole job is killed at any moment, and again, and each time gone on with by other PEs.
     #[test]
     fn another_job_goes_on_from_the_disk(
