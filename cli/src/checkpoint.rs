@@ -82,6 +82,10 @@ impl Contents {
                     Err(error) => row.problems.push(error.to_string()),
                 }
             }
+            if row.ranks == 0 && row.problems.is_empty() {
+                // Nothing of a checkpoint is there.
+                continue;
+            }
             row.ranks_intact = count(done);
             if row.is_whole() {
                 contents.goes_on_from = Some(superstep);

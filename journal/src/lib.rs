@@ -154,4 +154,4 @@ pub use positions::Positions;
 pub use process::{close_all, when_opened};
 pub use queue::{Figures, OnFailure};
 pub use report::{DAMAGE_LISTED_MAX, Damage, DamageKind, Report};
-pub use whole::{check_identity, read_whole, write_whole};
+pub use whole::{read_identity, read_whole, write_whole};

@@ -59,13 +59,14 @@ fn write(
     Ok(output)
 }
 
-/// Reads the header of a journal, which has to be of this identity.
+/// Reads from the header of a journal what it belongs to.
 ///
 /// # Errors
 ///
-/// It cannot be read, is no journal, or belongs to something else.
-pub fn check_identity(path: impl AsRef<Path>, identity: &Identity) -> Result<(), OpenError> {
-    open::open_to_read(path.as_ref(), Some(identity)).map(drop)
+/// It cannot be read, or is no journal.
+pub fn read_identity(path: impl AsRef<Path>) -> Result<Identity, OpenError> {
+    let (.., header) = open::open_to_read(path.as_ref(), None)?;
+    Ok(header.identity)
 }
 
 /// Reads a journal of this identity without locking or changing it, and hands its intact records to

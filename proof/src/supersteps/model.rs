@@ -97,7 +97,11 @@ impl SuperstepsCase {
             Effect::End(outputs) if at == state.home => state.end = Some(Ok(outputs)),
             Effect::Weighed(shares) => state.has_moved |= shares.is_some(),
             Effect::End(_) | Effect::Lost(_) => {}
-            Effect::Look(..) | Effect::Load(..) | Effect::Store(..) | Effect::Prune(..) => {
+            Effect::Look(..)
+            | Effect::Load(..)
+            | Effect::Store(..)
+            | Effect::Prune(..)
+            | Effect::Discard(_) => {
                 unreachable!("there is no directory")
             }
         }

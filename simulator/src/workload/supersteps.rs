@@ -87,6 +87,10 @@ impl Kind for Stencil {
     type Operation = ();
     type Error = Failure;
 
+    fn bytes(_: &Self::Saved) -> usize {
+        0
+    }
+
     fn digest((): &()) -> u64 {
         0
     }
@@ -184,7 +188,11 @@ impl SimulatedPart for StencilPart {
                 }
                 // The sum that the program waits for does not come: the run is an error.
                 Effect::Fail(_) | Effect::Lost(_) | Effect::Weighed(_) => {}
-                Effect::Look(..) | Effect::Load(..) | Effect::Store(..) | Effect::Prune(..) => {
+                Effect::Look(..)
+                | Effect::Load(..)
+                | Effect::Store(..)
+                | Effect::Prune(..)
+                | Effect::Discard(_) => {
                     unreachable!("there is no directory")
                 }
             }

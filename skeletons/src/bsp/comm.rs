@@ -192,7 +192,8 @@ impl<P: Program> Comm<P> {
     /// `Vec<T>`. All PEs get all values, so they should be small. What is large is
     /// [sent](Self::send) to the rank that needs it, which takes it in the same order.
     pub fn all_gather<T: Portable>(&mut self, value: &T) {
-        self.offered.push((Operation::of(false, join::<T>), Value::of(&vec![value])));
+        self.offered
+            .push((Operation::of(false, join::<T>), Value::encoding::<Vec<T>>(&&[value][..])));
     }
 
     /// The same, but only one rank has the [result](Self::result); that of the others is `None`.
@@ -204,7 +205,7 @@ impl<P: Program> Comm<P> {
     pub fn gather<T: Portable>(&mut self, to: u32, value: &T) {
         assert!(to < self.start.ranks, "values for rank {to} of {}", self.start.ranks);
         let operation = Operation::of(false, join::<T>).only_to(to);
-        self.offered.push((operation, Value::of(&vec![value])));
+        self.offered.push((operation, Value::encoding::<Vec<T>>(&&[value][..])));
     }
 
     /// Sends the first message to rank 0, the second to rank 1, and so on. Each rank
@@ -235,7 +236,7 @@ impl<P: Program> Comm<P> {
     /// The [result](Self::result) is an `Option<T>`.
     pub fn broadcast<T: Portable>(&mut self, value: Option<&T>) {
         let first = |one: Option<T>, other: Option<T>| one.or(other);
-        self.offered.push((Operation::of(false, first), Value::of(&value)));
+        self.offered.push((Operation::of(false, first), Value::encoding::<Option<T>>(&value)));
     }
 
     /// The result of a collective operation of the superstep before: of the first in which this

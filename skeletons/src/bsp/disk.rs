@@ -1,7 +1,7 @@
 //! What a PE does in the directory for checkpoints, on a thread beside the workers.
 
 use super::error::BspError;
-use super::folder::{Copies, Folder, Found, Lock};
+use super::folder::{Copies, Folder, Found, Lock, checkpoint};
 use super::machine::{Key, Work};
 use super::part::{RunPart, carry_out_but_tasks};
 use super::program::Program;
@@ -10,6 +10,7 @@ use crate::own_thread::on_own_thread;
 use std::future::Future;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 use ultramarine_group::{Groups, Name};
 use ultramarine_runtime::executor::Context;
@@ -21,6 +22,7 @@ pub(super) enum Errand {
     Load(Work, Key, Range<u32>),
     Store(Work, Key, Copies),
     Prune(Key, u32),
+    Discard(Key),
 }
 
 /// What has come of it.
@@ -53,13 +55,27 @@ impl Errand {
                 // The first rank may be this PE's since a death.
                 let lock = lock_for(folder, copies.contains_key(&0) && !is_locked);
                 match lock.and_then(|lock| folder.store(key, &copies).map(|()| lock)) {
-                    Ok(lock) => Done::Stored(work, key, lock),
+                    Ok(lock) => {
+                        if folder.is_failing.swap(false, Relaxed) {
+                            tracing::warn!("checkpoints are put into the directory again");
+                        }
+                        Done::Stored(work, key, lock)
+                    }
                     Err(message) => {
                         let superstep = key.superstep;
-                        tracing::warn!("superstep {superstep} is not in the directory: {message}");
+                        if !folder.is_failing.swap(true, Relaxed) {
+                            tracing::warn!(
+                                "superstep {superstep} is not in the directory (nor are others, \
+                                 until it is said that they are): {message}"
+                            );
+                        }
                         Done::NotStored(work, key)
                     }
                 }
+            }
+            Errand::Discard(key) => {
+                folder.remove(checkpoint(key));
+                Done::Pruned
             }
             Errand::Prune(key, generation) => {
                 folder.prune(key, generation);
@@ -127,7 +143,7 @@ impl<P: Program> RunPart<P> {
                 self.machine.fail_in(*work, BspError::Directory { message });
             }
             Errand::Store(work, key, _) => self.machine.stored(*work, *key, false),
-            Errand::Prune(..) => {}
+            Errand::Prune(..) | Errand::Discard(_) => {}
         }
     }
 }

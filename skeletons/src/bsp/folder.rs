@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use ultramarine_journal::{
-    Builds, Checkpoint, Identity, OpenError, OtherBuilds, Part, Report, check_identity, read_whole,
+    Builds, Checkpoint, Identity, OpenError, OtherBuilds, Part, Report, read_identity, read_whole,
     write_whole,
 };
 use ultramarine_runtime::array::Encoded;
@@ -27,6 +29,8 @@ pub(super) struct Folder {
     /// Of the program.
     pub(super) identity: Identity,
     pub(super) builds: Builds,
+    /// Whether the last checkpoint could not be written.
+    pub(super) is_failing: Arc<AtomicBool>,
 }
 
 /// What is in a directory.
@@ -52,6 +56,10 @@ impl Folder {
     pub(super) fn lock(&self) -> Result<Lock, String> {
         self.make()?;
         let path = self.path.join("lock");
+        // To open a FIFO would wait for its reader.
+        if path.metadata().is_ok_and(|found| !found.is_file()) {
+            return Err(format!("`{}` is no file: remove it", path.display()));
+        }
         let file = File::options().create(true).append(true).open(path);
         let file = file.map_err(|error| self.unusable("written to", &error))?;
         // A process that is held for dead may take a while to end.
@@ -102,12 +110,19 @@ impl Folder {
         Ok(found)
     }
 
+    /// The identity of the files of a checkpoint. They say of which it is, so that what is moved
+    /// elsewhere does not count there.
+    fn identity_of(&self, Checkpoint { generation, superstep }: Checkpoint) -> Identity {
+        let result = format!("ranks as superstep {superstep} began, in generation {generation}");
+        Identity { result, ..self.identity.clone() }
+    }
+
     /// Reads copies of these ranks.
     pub(super) fn load(&self, key: Key, ranks: Range<u32>) -> Result<Copies, String> {
         let mut copies = Copies::new();
         let one = checkpoint(key);
         for part in self.parts_with(one, &ranks).map_err(|error| self.unusable("read", &error))? {
-            let read = read_whole(&part.path, &self.identity, |items, bytes| {
+            let read = read_whole(&part.path, &self.identity_of(one), |items, bytes| {
                 let rank = items.start as u32;
                 if ranks.contains(&rank) {
                     copies.insert(rank, copy_of(bytes).ok_or("it is no copy of a rank")?);
@@ -140,7 +155,7 @@ impl Folder {
             (item..item + 1, bytes_of(copy))
         });
         let path = one.file(&self.path, u64::from(*first)..u64::from(*last) + 1);
-        write_whole(path, &self.identity, self.builds.this, records)
+        write_whole(path, &self.identity_of(one), self.builds.this, records)
             .map_err(|error| error.to_string())?;
         Ok(())
     }
@@ -161,13 +176,7 @@ impl Folder {
         let before = all.into_iter().filter(|one| *one < last).rev();
         let (mut whole, others): (Vec<_>, Vec<_>) = before.partition(|one| self.is_whole(*one));
         let former = whole.split_off(whole.len().min(1));
-        for folder in
-            former.into_iter().chain(others).chain(of_no_use).map(|one| one.folder(&self.path))
-        {
-            if let Err(error) = fs::remove_dir_all(&folder) {
-                tracing::warn!("`{}` cannot be removed: {error}", folder.display());
-            }
-        }
+        former.into_iter().chain(others).chain(of_no_use).for_each(|one| self.remove(one));
     }
 
     fn parts_with(&self, one: Checkpoint, ranks: &Range<u32>) -> io::Result<Vec<Part>> {
@@ -184,16 +193,57 @@ impl Folder {
     /// An error: the checkpoint belongs to something else.
     fn check_owner(&self, one: Checkpoint) -> Result<(), String> {
         for part in one.parts(&self.path).map_err(|error| self.unusable("read", &error))? {
-            match check_identity(&part.path, &self.identity) {
-                Err(error @ (OpenError::Differs { .. } | OpenError::UnknownVersion { .. })) => {
-                    return Err(error.to_string());
+            match read_identity(&part.path) {
+                Ok(found) => {
+                    return self.check_identity(&found).map_err(|how| {
+                        let path = self.path.display();
+                        format!(
+                            "the directory `{path}` has checkpoints of something else, and is left \
+                             as it is: {how}: name another directory"
+                        )
+                    });
                 }
+                Err(error @ OpenError::UnknownVersion { .. }) => return Err(error.to_string()),
                 // What is damaged does not say whose it is.
                 Err(_) => {}
-                Ok(()) => break,
             }
         }
         Ok(())
+    }
+
+    /// An error: in what it differs from what this run would write.
+    fn check_identity(&self, found: &Identity) -> Result<(), String> {
+        let Identity { program, call, items, digest, result: _ } = &self.identity;
+        if (&found.program, &found.call) != (program, call) {
+            let (found, its) = (&found.program, &found.call);
+            return Err(format!("they are of `{its}` in `{found}`, and not of `{call}`"));
+        }
+        if found.items != *items {
+            return Err(format!("they are of {} ranks, and not of {items}", found.items));
+        }
+        if found.digest != *digest {
+            return Err("the program's argument was another".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Removes the files of a checkpoint which this run, or one like it, has written; and its
+    /// folder, if nothing else is there.
+    pub(super) fn remove(&self, one: Checkpoint) {
+        let folder = one.folder(&self.path);
+        let is_own = |path: &Path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let is_own = |found: &Identity| self.check_identity(found).is_ok();
+            name.starts_with("ranks-")
+                && (name.ends_with(".new") || read_identity(path).as_ref().is_ok_and(is_own))
+        };
+        let entries = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+        for path in entries.filter(|path| is_own(path)) {
+            if let Err(error) = fs::remove_file(&path) {
+                tracing::warn!("`{}` cannot be removed: {error}", path.display());
+            }
+        }
+        let _ = fs::remove_dir(folder);
     }
 
     /// Whether what was written of these ranks can be read.
@@ -203,13 +253,17 @@ impl Folder {
         // After a recovery some may be in two files.
         let mut missing: BTreeSet<u64> = ranks.clone().map(u64::from).collect();
         for part in self.parts_with(one, ranks).map_err(|error| self.unusable("read", &error))? {
-            let read = read_whole(&part.path, &self.identity, |items, _| {
+            let read = read_whole(&part.path, &self.identity_of(one), |items, _| {
                 missing.remove(&items.start);
                 Ok(())
             });
             match read {
                 Ok(read) if !self.may_use(one, &read.report)? => return Ok(false),
                 Ok(_) => {}
+                Err(OpenError::Differs { path, .. }) => tracing::warn!(
+                    "`{}` is of another checkpoint than its folder, and not used",
+                    path.display()
+                ),
                 Err(error) => tracing::warn!("{error}"),
             }
         }
@@ -251,7 +305,7 @@ impl Folder {
     }
 }
 
-fn checkpoint(Key { generation, superstep }: Key) -> Checkpoint {
+pub(super) fn checkpoint(Key { generation, superstep }: Key) -> Checkpoint {
     Checkpoint { generation, superstep }
 }
 

@@ -29,6 +29,10 @@ impl<P: Program> Kind for Run<P> {
     type Operation = Operation;
     type Error = BspError;
 
+    fn bytes(saved: &Encoded) -> usize {
+        saved.size_bytes()
+    }
+
     fn digest(operation: &Operation) -> u64 {
         let Operation { names, is_scan, only_to, .. } = operation;
         let mut hasher = DefaultHasher::new();
@@ -55,26 +59,46 @@ impl From<machine::Trouble> for BspError {
     }
 }
 
-/// A value of a collective operation: its encoding, or why there is none.
+/// A value of a collective operation: its encoding, or why there is none; and a digest of its
+/// type's name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Value(Result<Vec<u8>, String>);
+pub(super) struct Value(u64, Result<Vec<u8>, String>);
 
 impl Value {
-    pub(super) fn of(value: &impl Serialize) -> Self {
-        Value(encode(value).map_err(|error| error.to_string()))
+    pub(super) fn of<T: Serialize>(value: &T) -> Self {
+        Self::encoding::<T>(value)
+    }
+
+    /// The value is encoded as a `T`.
+    pub(super) fn encoding<T>(value: &impl Serialize) -> Self {
+        Value(digest_of::<T>(), encode(value).map_err(|error| error.to_string()))
     }
 
     fn decoded<T: Portable>(&self) -> Result<T, String> {
-        let bytes = self.0.as_ref().map_err(Clone::clone)?;
+        let Value(of, bytes) = self;
+        let bytes = bytes.as_ref().map_err(Clone::clone)?;
+        if *of != digest_of::<T>() {
+            return Err("it is of another type".to_owned());
+        }
         decode(bytes).map_err(|error| error.to_string())
     }
 
     #[track_caller]
     pub(super) fn get<T: Portable>(&self) -> T {
-        self.decoded().unwrap_or_else(|error| {
-            panic!("the result of a collective operation, as a {}: {error}", type_name::<T>())
-        })
+        match self.decoded() {
+            Ok(value) => value,
+            Err(error) => {
+                panic!("the result of a collective operation, as a {}: {error}", type_name::<T>())
+            }
+        }
     }
+}
+
+/// Types are told from each other by their names: the program is the same everywhere.
+fn digest_of<T>() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    type_name::<T>().hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Combines a value of ranks with one of ranks behind these.
@@ -114,7 +138,7 @@ impl Operation {
                 let value = function(left.decoded()?, right.decoded()?);
                 encode(&value).map_err(|error| error.to_string())
             };
-            Value(caught(type_name::<F>(), both).unwrap_or_else(Err))
+            Value(digest_of::<T>(), caught(type_name::<F>(), both).unwrap_or_else(Err))
         };
         // It has no bytes, so nothing is allocated.
         Operation { names, is_scan, only_to: None, combine: Box::new(combine) }

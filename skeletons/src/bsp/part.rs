@@ -4,7 +4,7 @@ use super::disk::{Errand, do_errands};
 use super::error::BspError;
 use super::folder::{Folder, Lock};
 use super::kind::Run;
-use super::machine::{Effect, JobOf, Machine, Told, Waste, Work};
+use super::machine::{Effect, JobOf, Machine, Message, MessageOf, Told, Waste, Work};
 use super::pace::Pace;
 use super::program::Program;
 use super::run::RunInvitation;
@@ -179,6 +179,7 @@ impl<P: Program> Part for RunPart<P> {
                 Effect::Prune(key, generation) => {
                     self.errands.push_back(Errand::Prune(key, generation));
                 }
+                Effect::Discard(key) => self.errands.push_back(Errand::Discard(key)),
                 Effect::Fail(error) => failure = Some(error),
                 Effect::Lost(superstep) => lost = Some(superstep),
                 Effect::Weighed(shares) => {
@@ -266,8 +267,9 @@ pub(super) fn carry_out_but_tasks<P: Program>(
     let mut next = Some((id, sends)).filter(|(_, sends)| !sends.is_empty());
     while let Some((id, sends)) = next {
         for (to, told) in sends {
+            let what = what_is_told::<P>(&told.1);
             let sent = send::<P>(cx, id, to, told);
-            error = error.or(sent.err().map(BspError::from));
+            error = error.or(sent.err().map(|error| not_sent(cx.pe(), to, what, error)));
         }
         let more = member.with(|id, part| (id, part.next_to_send()));
         next = more.filter(|(_, sends)| !sends.is_empty());
@@ -278,6 +280,33 @@ pub(super) fn carry_out_but_tasks<P: Program>(
     if let Some(error) = error {
         let groups = Groups::<RunPart<P>>::on(cx);
         groups.tell_failed(groups.with_table(|table| table.newest(id)), error);
+    }
+}
+
+/// What a message holds, for error texts; and the superstep.
+fn what_is_told<P: Program>(message: &Message<Run<P>>) -> (&'static str, u64) {
+    match message {
+        MessageOf::Batch { superstep, .. } => {
+            ("what ranks of one PE send to those of another", *superstep)
+        }
+        MessageOf::Kept { key, .. } | MessageOf::Moved { key, .. } => {
+            ("the state of a rank, which was saved,", key.superstep)
+        }
+        MessageOf::Round { superstep, .. } => ("what collective operations combine", *superstep),
+        _ => ("what the ranks of a PE leave at the end", 0),
+    }
+}
+
+fn not_sent(from: Pe, to: Pe, (what, superstep): (&str, u64), error: TaskError) -> BspError {
+    match error {
+        TaskError::TooLarge { bytes, limit, .. } => BspError::Program {
+            message: format!(
+                "from {from} to {to}, superstep {superstep}: {what} takes {bytes} bytes, more than \
+                 the limit of {limit}: send less in a superstep, have more ranks with less state \
+                 each, or raise `message_bytes_max`"
+            ),
+        },
+        error => error.into(),
     }
 }
 

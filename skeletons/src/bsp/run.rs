@@ -376,12 +376,14 @@ impl Head {
         let identity = Identity {
             program: program(),
             call: type_name::<P>().to_owned(),
-            result: "ranks of a bulk-synchronous program".to_owned(),
+            // Each checkpoint has its own.
+            result: String::new(),
             items: self.ranks.into(),
             digest: self.identity,
         };
         let path = self.folder.clone()?;
-        Some(Folder { path, identity, builds: builds(self.other_builds) })
+        let (builds, is_failing) = (builds(self.other_builds), Arc::default());
+        Some(Folder { path, identity, builds, is_failing })
     }
 }
 

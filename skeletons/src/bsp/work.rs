@@ -157,6 +157,7 @@ fn restore<P: Program>(
     saved: Option<Encoded>,
 ) -> Result<Wanted<P>, BspError> {
     let rank = start.rank;
+    let what = if saved.is_some() { "while it was restored" } else { "while it was made" };
     let make = || match saved {
         None => Ok((P::new(&start, argument), P::Stage::default(), Vec::new(), Vec::new())),
         Some(saved) => {
@@ -165,7 +166,7 @@ fn restore<P: Program>(
             Ok(saved)
         }
     };
-    let made = caught_in::<P, _>(rank, work, || "while it was made".into(), make)?;
+    let made = caught_in::<P, _>(rank, work, || what.into(), make)?;
     let (state, stage, letters, results) =
         made.map_err(|error: WireError| codec(rank, work, &error))?;
     let state = Box::new((state, stage));

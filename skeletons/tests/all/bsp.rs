@@ -248,6 +248,7 @@ enum Fault {
     Mixed,
     Stall,
     PanicInOperation,
+    OtherType,
 }
 
 /// Rank 1 does something wrong.
@@ -277,7 +278,8 @@ impl Program for Wrong {
             (Fault::PanicInOperation, 0) => {
                 comm.all_reduce(&1, |_: u64, _: u64| -> u64 { panic!("too much") });
             }
-            (Fault::PanicInOperation, _) => drop(comm.result::<u64>()),
+            (Fault::OtherType, 0) => comm.all_reduce(&-3, op::sum::<i64>),
+            (Fault::PanicInOperation | Fault::OtherType, _) => drop(comm.result::<u64>()),
             _ => {}
         }
         if comm.superstep() == 2 { Next::End(()) } else { Next::Stage(Fault::Stall) }
@@ -295,6 +297,7 @@ fn what_no_program_may_do_is_an_error_that_names_it() {
         (Fault::ToEnded, "rank 1 has sent a message to rank 2, which had ended by superstep 2"),
         (Fault::Stall, "in superstep 1 all ranks slept, and went to sleep again"),
         (Fault::PanicInOperation, "the result of a collective operation, as a u64: too much"),
+        (Fault::OtherType, "the result of a collective operation, as a u64: it is of another type"),
     ] {
         job(vec![Place::default(); 3], async move |cx| {
             let error = bsp::<Wrong>(fault.clone()).ranks(3).run(&cx).await.unwrap_err();

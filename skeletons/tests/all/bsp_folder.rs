@@ -19,8 +19,8 @@ const RANKS: u32 = 6;
 
 /// The superstep in which rank 1 panics, and the number of steps taken: of one test each, since
 /// tests run beside each other.
-static BREAKS: [AtomicU64; 10] = [const { AtomicU64::new(u64::MAX) }; 10];
-static STEPS: [AtomicU64; 10] = [const { AtomicU64::new(0) }; 10];
+static BREAKS: [AtomicU64; 11] = [const { AtomicU64::new(u64::MAX) }; 11];
+static STEPS: [AtomicU64; 11] = [const { AtomicU64::new(0) }; 11];
 
 /// Adds up what the neighbours have, and sleeps now and then.
 #[derive(Serialize, Deserialize)]
@@ -206,12 +206,12 @@ fn checkpoints_of_something_else_are_refused_and_left() {
     let folder = folder.path().join("new");
     let before = checkpoints(&folder);
     let error = run(3, 2, &folder, true).expect_err("its argument is another").to_string();
-    assert!(error.contains("belongs to something else"), "{error}");
+    assert!(error.contains("the program's argument was another"), "{error}");
     let other = folder.clone();
     job(vec![Place::default(); 2], async move |cx| {
         let ring = bsp::<Ring>(2).ranks(RANKS - 1).checkpoint_dir(other);
         let error = ring.run(&cx).await.expect_err("it has fewer ranks").to_string();
-        assert!(error.contains("it is for 6 items, and not 5"), "{error}");
+        assert!(error.contains("they are of 6 ranks, and not of 5"), "{error}");
         Ok(())
     });
     assert_eq!(checkpoints(&folder), before);
@@ -256,6 +256,31 @@ fn checkpoints_of_another_build_are_refused_unless_they_are_wanted() {
         });
         let left = u64::from(RANKS) * (LAST + 1 - last);
         assert_eq!(STEPS[8].load(Relaxed) > left, is_anew, "{builds:?} from {last} on");
+    }
+}
+
+/// Whoever copies files from one checkpoint to another does not get a mixture.
+#[test]
+fn a_file_of_another_checkpoint_is_not_used_and_foreign_files_stay() {
+    let expected = outputs(10);
+    let folder = broken_at(10, 150, 3);
+    let folder = folder.path().join("new");
+    let all = whole(&folder, 3);
+    let [.., before, last] = &all[..] else { panic!("{all:?}") };
+    std::fs::copy(&before.1[1], &last.1[1]).expect("there is room");
+    let foreign = before.1[0].with_file_name("thesis");
+    let empty = folder.join("superstep-1.1");
+    std::fs::create_dir(&empty).expect("there is room");
+    for path in [&foreign, &empty.join("ranks-0-6")] {
+        std::fs::write(path, "mine").expect("there is room");
+    }
+    assert_eq!(run(10, 2, &folder, true), Ok(expected));
+    let steps = STEPS[10].load(Relaxed);
+    assert!(steps <= u64::from(RANKS) * (LAST + 1 - before.0), "{steps} steps from {}", before.0);
+    settle(&folder);
+    assert!(!before.1[0].exists(), "it was the run's own");
+    for path in [&foreign, &empty.join("ranks-0-6")] {
+        assert_eq!(std::fs::read_to_string(path).expect("it is there"), "mine");
     }
 }
 

@@ -22,6 +22,8 @@ pub trait Kind {
     /// Why a run cannot go on.
     type Error: Clone + From<Trouble>;
 
+    /// How many bytes a copy takes.
+    fn bytes(saved: &Self::Saved) -> usize;
     /// Tells operations from each other, also on other PEs.
     fn digest(operation: &Self::Operation) -> u64;
     /// Whether each rank gets the values of those before it, and not of all.

@@ -64,10 +64,10 @@ pub enum MessageOf<M, C, O, V> {
     /// A round of a meeting after a death: the ranks of which there are copies, in memory or on
     /// the disk.
     Offer { is_of_disk: bool, round: u32, offers: Offers },
-    /// Copies of ranks that are the receiver's in this view.
+    /// Copies of ranks that are the receiver's in this view, or some of them.
     Moved { key: Key, copies: BTreeMap<u32, Copy<C, O>> },
-    /// Copies of the sender's ranks.
-    Kept { key: Key, copies: BTreeMap<u32, Copy<C, O>> },
+    /// Copies of the sender's ranks; some of them, if more come.
+    Kept { key: Key, copies: BTreeMap<u32, Copy<C, O>>, are_last: bool },
     /// The sender keeps them.
     Keeps { key: Key },
     /// What ranks that have ended leave.
@@ -116,6 +116,8 @@ pub enum Effect<K: Kind> {
     /// one that is whole; and what is after it, but of an earlier generation than this: that has
     /// been found to be of no use.
     Prune(Key, u32),
+    /// This checkpoint could not be put into the directory by all: what is there of it is removed.
+    Discard(Key),
     /// The run cannot go on.
     Fail(K::Error),
     /// There is no whole checkpoint: what was computed up to this superstep is lost. (The first PE

@@ -285,9 +285,11 @@ impl<K: Kind> Machine<K> {
                 self.go_on_agreeing();
             }
             MessageOf::Moved { key, copies } => self.take_over(key, copies),
-            MessageOf::Kept { key, copies } => {
+            MessageOf::Kept { key, copies, are_last } => {
                 self.checkpoints.keep(key, from, copies);
-                self.send(from, MessageOf::Keeps { key });
+                if are_last {
+                    self.send(from, MessageOf::Keeps { key });
+                }
             }
             MessageOf::Keeps { key } => self.progress.kept = self.progress.kept.max(Some(key)),
             MessageOf::Outputs(_) => {}

@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 use ultramarine_topology::Pe;
 
+/// Copies travel in messages of about this length: well below the longest that there may be.
+const PIECE_BYTES: usize = 32 << 20;
+
 /// What a PE waits for before it goes on from a checkpoint.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Restoring {
@@ -172,7 +175,9 @@ impl<K: Kind> Machine<K> {
         }
         let own = moved.remove(&self.me).unwrap_or_default();
         for (to, copies) in moved {
-            self.send(to, MessageOf::Moved { key, copies });
+            for copies in in_pieces::<K>(copies) {
+                self.send(to, MessageOf::Moved { key, copies });
+            }
         }
         self.take_over(key, own);
         take(&mut self.early_copies)
@@ -268,8 +273,11 @@ impl<K: Kind> Machine<K> {
         }
         match self.view.partner(&self.topology) {
             Some(partner) if !own.is_empty() => {
-                let copies = self.checkpoints.of(key, own);
-                self.send(partner, MessageOf::Kept { key, copies });
+                let mut pieces = in_pieces::<K>(self.checkpoints.of(key, own)).peekable();
+                while let Some(copies) = pieces.next() {
+                    let are_last = pieces.peek().is_none();
+                    self.send(partner, MessageOf::Kept { key, copies, are_last });
+                }
             }
             _ => self.progress.kept = Some(key),
         }
@@ -289,7 +297,15 @@ impl<K: Kind> Machine<K> {
     /// Learns what all have said of checkpoints.
     pub(super) fn hear_of_checkpoints(&mut self, facts: &Facts<K::Value>) {
         let progress = &mut self.progress;
+        let is_news = facts.settled > progress.all_settled;
         progress.all_settled = facts.settled;
+        if let Some(settled) = facts.settled.filter(|settled| facts.stored < Some(*settled))
+            && is_news
+            && self.saving.on_disk
+            && self.view.is_first()
+        {
+            self.effects.push(Effect::Discard(settled));
+        }
         if let Some(kept) = facts.kept
             && facts.kept > progress.all_kept
         {
@@ -305,4 +321,24 @@ impl<K: Kind> Machine<K> {
             }
         }
     }
+}
+
+/// The copies in messages of some [`PIECE_BYTES`] each, or of one copy that is longer.
+fn in_pieces<K: Kind>(copies: CopiesOf<K>) -> impl Iterator<Item = CopiesOf<K>> {
+    let bytes = |copy: &Copy<K::Saved, K::Output>| match copy {
+        Copy::Live(saved, _) => K::bytes(saved),
+        Copy::Ended(_) => 0,
+    };
+    let mut copies = copies.into_iter().peekable();
+    std::iter::from_fn(move || {
+        let (first, copy) = copies.next()?;
+        let mut sum = bytes(&copy);
+        let mut piece = CopiesOf::<K>::from([(first, copy)]);
+        while let Some((rank, copy)) = copies.next_if(|(_, copy)| sum + bytes(copy) <= PIECE_BYTES)
+        {
+            sum += bytes(&copy);
+            piece.insert(rank, copy);
+        }
+        Some(piece)
+    })
 }

@@ -28,6 +28,11 @@ impl Kind for Toy {
     type Operation = Operation;
     type Error = Trouble;
 
+    /// Few go into a message.
+    fn bytes(_: &JobOf<Toy>) -> usize {
+        16 << 20
+    }
+
     fn digest(operation: &Operation) -> u64 {
         hash(operation)
     }
