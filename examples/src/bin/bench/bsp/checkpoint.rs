@@ -1,8 +1,8 @@
-//! What a checkpoint in the memory of a partner costs, by the size of a PE's state, beside a copy of
-//! as many bytes.
+//! What a checkpoint in the memory of a partner costs, by the size of a PE's state, beside a copy
+//! of as many bytes.
 //!
-//! All supersteps compute the same, and a checkpoint makes one or two of them longer. So its cost is
-//! the time of those until the next one, less that of as many usual ones.
+//! All supersteps compute the same, and a checkpoint makes one or two of them longer. So its cost
+//! is the time of those until the next one, less that of as many usual ones.
 //!
 //! A PE has memory for two checkpoints, one of which is made while the other counts. The first two
 //! cost more: their memory is new.

@@ -40,7 +40,7 @@ const WORKS: [Work; 5] = [
 ];
 
 /// How a program is run on two PEs, in turn.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Kind {
     Plain,
     Saved,
@@ -122,12 +122,12 @@ impl Work {
                 let program = bench.program(self.program, &flags);
                 let finished = launch::run_quietly(&mut bench.on(PES, &program))?;
                 let printed = finished.printed(&mut known)?;
-                let killed_in = finished.number_after("killed in superstep ");
-                killed_in.into_iter().for_each(|superstep| runs.killed_in.push(superstep));
-                let has_died = printed.dead > 0;
-                if matches!(kind, Kind::Killed | Kind::RootKilled) && !has_died {
+                if matches!(kind, Kind::Killed | Kind::RootKilled) && printed.dead == 0 {
                     runs.early += 1;
                     continue;
+                }
+                if let Some(superstep) = finished.number_after("killed in superstep ") {
+                    runs.killed_in.push(superstep);
                 }
                 // A new root's clock begins with it.
                 let seconds = match (&plain, kind) {
