@@ -5,7 +5,7 @@
 //! half as long again, even if nothing is computed again.
 
 use super::{PES, ROUNDS};
-use crate::launch::{self, Bench, Printed};
+use crate::launch::{self, Bench};
 use crate::{Goal, Report, Sample, Unit};
 use std::fmt::Write as _;
 use ultramarine::Result;
@@ -115,9 +115,8 @@ impl Work {
         for _ in 0..bench.rounds(ROUNDS) {
             let theirs = launch::run(&mut twin)?.printed(&mut known)?.seconds;
             mpi.push(theirs);
-            let mut plain = None;
+            let (mut usual, mut apart) = (0.0, 0.0);
             for ((kind, _), runs) in KINDS.iter().zip(&mut found) {
-                let usual = plain.as_ref().map_or(0.0, |plain: &Printed| plain.seconds);
                 let Some(flags) = self.flags_of(*kind, usual) else { continue };
                 let program = bench.program(self.program, &flags);
                 let finished = launch::run_quietly(&mut bench.on(PES, &program))?;
@@ -129,16 +128,17 @@ impl Work {
                 if let Some(superstep) = finished.number_after("killed in superstep ") {
                     runs.killed_in.push(superstep);
                 }
-                // A new root's clock begins with it.
-                let seconds = match (&plain, kind) {
-                    (Some(plain), Kind::RootKilled) => {
-                        printed.whole - (plain.whole - plain.seconds)
-                    }
-                    _ => printed.seconds,
-                };
+                let mut seconds = printed.seconds;
+                match kind {
+                    Kind::Plain => usual = seconds,
+                    Kind::Saved => (),
+                    Kind::Killed => apart = printed.whole - seconds,
+                    // A new root's clock begins with it. Start and end take as long as in the run
+                    // before, which has lost a PE, too.
+                    Kind::RootKilled => seconds = printed.whole - apart,
+                }
                 runs.seconds.push(seconds);
                 runs.over.push(seconds / theirs);
-                plain = plain.or(Some(printed));
             }
         }
         Ok((mpi, found))
@@ -157,7 +157,7 @@ impl Work {
         let more = match kind {
             Kind::Plain => String::new(),
             Kind::Saved => saved,
-            Kind::Killed => format!("{saved} {middle}"),
+            Kind::Killed => format!("{saved} {middle} --restartable"),
             Kind::RootKilled if *supersteps < 4 => return None,
             Kind::RootKilled => format!("{saved} {middle} --kill-root --restartable"),
         };
