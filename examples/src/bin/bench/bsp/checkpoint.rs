@@ -4,8 +4,8 @@
 //! All supersteps compute the same, and a checkpoint makes one or two of them longer. So its cost
 //! is the time of those until the next one, less that of as many usual ones.
 //!
-//! A PE has memory for two checkpoints, one of which is made while the other counts. The first two
-//! cost more: their memory is new.
+//! A PE has memory for two checkpoints, one of which is made while the other counts. So the first
+//! two, whose memory is new, are shown apart.
 
 use super::{PES, ROUNDS};
 use crate::child::needs_pes;

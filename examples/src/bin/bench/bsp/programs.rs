@@ -1,8 +1,8 @@
-//! Whole programs beside plain MPI, as in NEWT, tables 5.1 and 5.2: without checkpoints, with ten,
-//! and with ten and a PE that kills itself in the middle.
+//! Whole programs beside plain MPI, as in NEWT, tables 5.1 and 5.2: without checkpoints, with about
+//! ten, and with these and a PE that kills itself in the middle.
 //!
 //! The dead PE's ranks go to the other PE, which has one core. So a death in the middle makes a run
-//! half as long again, even if nothing is computed again.
+//! about half as long again, even if nothing is computed again.
 
 use super::{PES, ROUNDS};
 use crate::launch::{self, Bench};
