@@ -6,8 +6,10 @@ use mpi::collective::SystemOperation;
 use mpi::request::{WaitGuard, scope};
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
 use std::time::Instant;
+use ultramarine::skeletons::bsp::own_range;
 use ultramarine::{Error, Result};
 use ultramarine_examples::programs::conjugate_gradient::matrix::{Flags, Problem, Rows, dot};
+use ultramarine_examples::programs::stencil::plate::digest;
 
 /// Solve A·x = b, where b = A·1, by conjugate gradients, with MPI alone.
 #[derive(Parser)]
@@ -75,10 +77,14 @@ fn main() -> Result<()> {
     multiply(&mut p, &mut q);
     let left: f64 = rows.sums.iter().zip(&q).map(|(b, ax)| (b - ax).powi(2)).sum();
     let residual = (sum(left) / norm).sqrt();
+    let first = own_range(matrix.size(), world.rank() as u32, world.size() as u32).start;
+    let mut result = 0_u64;
+    world.all_reduce_into(&digest(first, &x), &mut result, SystemOperation::sum());
     let seconds = start.elapsed().as_secs_f64();
     if world.rank() == 0 {
         let said = serde_json::json!({
-            "iterations": count, "residual": residual, "seconds": seconds
+            "result": result.cast_signed(), "iterations": count, "residual": residual,
+            "seconds": seconds
         });
         println!("{said}");
     }

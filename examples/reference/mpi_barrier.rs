@@ -1,23 +1,25 @@
-//! The time of an `MPI_Barrier`, in microseconds, as the median of some batches. The benchmark
-//! `bsp` compares with it.
+//! The time of an `MPI_Barrier`, in microseconds, as the median of some batches of the given number
+//! of barriers. The benchmark `bsp` compares with it.
 
 use mpi::traits::{Communicator, CommunicatorCollectives};
 use std::time::Instant;
 use ultramarine::{Error, Result};
 
 const BATCHES: usize = 21;
-const BARRIERS: u32 = 2000;
 
 fn main() -> Result<()> {
+    let barriers = std::env::args().nth(1).map(|barriers| barriers.parse::<u32>());
+    let barriers = barriers.ok_or_else(|| Error::other("how many barriers are a batch?"))?;
+    let barriers = barriers.map_err(Error::other)?;
     let universe = mpi::initialize().ok_or_else(|| Error::other("MPI was started before"))?;
     let world = universe.world();
     let mut found = vec![];
     for _ in 0..BATCHES {
         let start = Instant::now();
-        for _ in 0..BARRIERS {
+        for _ in 0..barriers {
             world.barrier();
         }
-        found.push(start.elapsed().as_secs_f64() * 1e6 / f64::from(BARRIERS));
+        found.push(start.elapsed().as_secs_f64() * 1e6 / f64::from(barriers));
     }
     found.sort_by(f64::total_cmp);
     if world.rank() == 0 {

@@ -1,16 +1,19 @@
 //! What bulk-synchronous programs share: their flags.
 
 use crate::journal::other_builds;
-use crate::{Job, ranged};
+use crate::{Job, print, ranged};
 use clap::ValueEnum;
+use rustix::process::{Signal, getpid, kill_process};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 use ultramarine::Result;
-use ultramarine::prelude::OtherBuilds;
+use ultramarine::prelude::{Context, OtherBuilds, Pe};
 use ultramarine::skeletons::bsp::{Program, Progress, bsp};
 
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+/// How often it is looked whether a PE is to kill itself.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// How a bulk-synchronous program is run.
 #[derive(Clone, clap::Args)]
@@ -43,6 +46,12 @@ pub struct SuperstepFlags {
     /// How the work is spread over the PEs.
     #[arg(long, value_enum, default_value_t = Skeleton::Ranks)]
     pub skeleton: Skeleton,
+    /// For the benchmarks: the second PE kills itself when this superstep has begun.
+    #[arg(long, value_name = "SUPERSTEP", hide = true)]
+    kill_in: Option<u64>,
+    /// The root does so instead.
+    #[arg(long, hide = true, requires = "kill_in")]
+    kill_root: bool,
 }
 
 /// See [`SuperstepFlags`].
@@ -75,7 +84,19 @@ impl SuperstepFlags {
         if let Some(directory) = &self.checkpoint_dir {
             run = run.checkpoint_dir(directory).other_builds(self.checkpoint_build);
         }
-        if job.flags.progress {
+        if let Some(superstep) = self.kill_in.filter(|_| job.cx.attempt() == 1) {
+            let pe = if self.kill_root { job.cx.root() } else { Pe::new(1) };
+            let (cx, mut victim) = (job.cx.clone(), Some(pe));
+            run = run.progress(LOOK_EVERY, move |progress| {
+                if progress.superstep >= superstep
+                    && let Some(pe) = victim.take()
+                {
+                    // The program's output says when it was.
+                    let _ = print(format_args!("killed in superstep {}\n", progress.superstep));
+                    drop(cx.spawn_at(pe, die, ()));
+                }
+            });
+        } else if job.flags.progress {
             run = run.progress(
                 PROGRESS_EVERY,
                 |Progress { superstep, per_superstep, note, .. }| {
@@ -85,5 +106,11 @@ impl SuperstepFlags {
             );
         }
         Ok(run.run(&job.cx).await?)
+    }
+}
+
+async fn die(_: Context, (): ()) {
+    if let Err(error) = kill_process(getpid(), Signal::KILL) {
+        eprintln!("this process cannot kill itself: {error}");
     }
 }

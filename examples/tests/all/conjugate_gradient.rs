@@ -58,8 +58,9 @@ fn matrices_of_files_are_solved_if_they_are_symmetric() {
 #[cfg(feature = "mpi")]
 #[test]
 fn it_survives_deaths_with_the_same_bits() {
-    // It takes long enough for all to die in it.
-    let flags = "--laplacian 150 --checkpoint-every 30";
+    // It takes long enough for all to die in it. A round has three supersteps: each of them begins
+    // with a checkpoint at times.
+    let flags = "--laplacian 150 --checkpoint-every 31";
     let expected = CONJUGATE_GRADIENT.result(&format!("{flags} --pes 1 --threads 1"));
     for (lane, moments) in [("mpi", "0.2"), ("mpi", "0.1,0.3"), ("tcp", "0.1,0.11,0.3")] {
         CONJUGATE_GRADIENT.survives(moments, &format!("{flags} --lane {lane}"), |report| {

@@ -184,8 +184,8 @@ impl Node {
             // If more were given away, the rest here would soon be done, and this PE would fish
             // them back: for Fibonacci numbers on two PEs that took a tenth of the time.
             is_enough = host.took_fork();
-            // A task that was lost once goes neither to the root nor to its supervisor, and one that
-            // was lost twice only to a thief that has nothing else to do.
+            // A task that was lost once goes neither to the root nor to its supervisor, and one
+            // that was lost twice only to a thief that has nothing else to do.
             let spared = [root, parcel.task.home].contains(&fish.thief);
             let is_unsafe = match parcel.version.replica {
                 0 => false,

@@ -44,7 +44,6 @@ macro_rules! scenarios {
 scenarios! {
     Noop => noop::job,
     Placed => noop::placed_job,
-    Bsp => bsp::job,
     Bulk => bulk::job,
     Gather => gather::job,
     Mail => mail::job,
@@ -52,6 +51,8 @@ scenarios! {
     Idle => idle::job,
     Memory => memory::job,
     Succession => succession::job;
+    Barrier(bsp::barrier::Job),
+    Checkpoint(bsp::checkpoint::Job),
     Spawn(spawn::Job),
     Steal(steal::Job),
     Trips(trips::Job),

@@ -151,6 +151,11 @@ impl Finished {
         Ok(printed)
     }
 
+    /// The number in the first line that begins with this text.
+    pub(crate) fn number_after(&self, text: &str) -> Option<f64> {
+        self.output.lines().find_map(|line| line.strip_prefix(text)?.parse().ok())
+    }
+
     fn bad(&self, reason: &str) -> Error {
         Error::other(format!("{} printed no JSON as expected: {reason}", self.program))
     }

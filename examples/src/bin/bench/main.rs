@@ -98,7 +98,7 @@ const BENCHMARKS: [Benchmark; 27] = [
     ("noop", "empty tasks per second from one PE to two, against mpi4py.futures", noop::measure),
     ("steal", "from a thief's FISH to the stolen task, beside MPI's own round trip",
         steal::measure),
-    ("bsp", "supersteps, checkpoints and conjugate gradients, against MPI", bsp::measure),
+    ("bsp", "supersteps, checkpoints, and programs that lose a PE, against MPI", bsp::measure),
     ("bulk", "large arguments and results, over each lane, against MPI and mpi4py", bulk::measure),
     ("mail", "arrays from task to task, within other values or not, against MPI", mail::measure),
     ("gather", "8 MB from each of four PEs to a fifth, against MPI", gather::measure),

@@ -101,6 +101,8 @@ impl Program for Solver {
     fn restored(&mut self, start: &Start, problem: &Problem) {
         self.rows = Rows::of(&problem.matrix, start.rank, start.ranks);
         self.q = vec![0.0; self.x.len()];
+        // If it is to go next, it has multiplied.
+        self.rows.multiply(&self.p, &mut self.q);
     }
 
     fn step(&mut self, stage: Stage, comm: &mut Comm<Self>) -> Next<Self> {
