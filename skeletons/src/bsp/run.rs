@@ -177,8 +177,8 @@ impl<P: Program> Bsp<P> {
     ///
     /// They belong to this program with this argument and this number of ranks. The run fails, and
     /// nothing is changed, if those of something else or of [another build](Self::other_builds) are
-    /// there, or if another job is using the directory. What is torn or damaged is not used. A checkpoint that cannot be written is told
-    /// of in a warning; the run goes on.
+    /// there, or if another job is using the directory. What is torn or damaged is not used. A
+    /// checkpoint that cannot be written is told of in a warning; the run goes on.
     pub fn checkpoint_dir(mut self, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         // The others may have been started elsewhere.
