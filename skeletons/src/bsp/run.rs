@@ -201,7 +201,7 @@ impl<P: Program> Bsp<P> {
         self
     }
 
-    /// Whether ranks move from busy PEs to others. Default: yes, if there are checkpoints in memory.
+    /// Whether ranks move from busy PEs to others. Default: yes, if checkpoints are in memory.
     ///
     /// Once a second it is seen for how long each PE has computed. If the busiest one has for a
     /// quarter longer than the idlest, and other ranges of ranks would have it a fifth less to do,
