@@ -95,7 +95,7 @@ impl SuperstepsCase {
             }
             Effect::Fail(trouble) => state.end = Some(Err(trouble)),
             Effect::End(outputs) if at == state.home => state.end = Some(Ok(outputs)),
-            Effect::Weighed(shares) => state.has_moved |= shares.is_some(),
+            Effect::Weighed(shares) => state.has_moved |= shares.is_some_and(|[was, _]| was > 0),
             Effect::End(_) | Effect::Lost(_) => {}
             Effect::Look(..)
             | Effect::Load(..)

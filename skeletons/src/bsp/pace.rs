@@ -55,11 +55,11 @@ impl Pace {
         self.is_balanced && self.weighed.elapsed() >= self.weighing
     }
 
-    /// That was seen, and ranks move or stay. The more often they have moved, the later it is seen
-    /// again: where moves do not help, they cost less and less.
-    pub(super) fn weighed(&mut self, are_moving: bool) {
+    /// That was seen. The more often it was uneven, the later it is seen again: where moves do not
+    /// help, or there are none, that costs less and less.
+    pub(super) fn weighed(&mut self, is_uneven: bool) {
         self.weighed = Instant::now();
-        if are_moving {
+        if is_uneven {
             self.weighing *= 2;
         }
     }

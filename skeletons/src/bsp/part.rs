@@ -184,7 +184,7 @@ impl<P: Program> Part for RunPart<P> {
                 Effect::Lost(superstep) => lost = Some(superstep),
                 Effect::Weighed(shares) => {
                     self.pace.weighed(shares.is_some());
-                    moved = shares;
+                    moved = shares.filter(|[was, will_be]| will_be < was);
                 }
                 Effect::End(outputs) => {
                     self.ended = Some(outputs);

@@ -41,7 +41,8 @@ impl<K: Kind> Machine<K> {
     /// if no checkpoints are kept in memory: what moves is saved there.
     pub fn set_weighing_due(&mut self, is_due: bool) {
         let has_copies = self.saving.in_memory && self.saving.when != When::Never;
-        self.is_weighing_due = is_due && has_copies && self.ranks > 1 && self.view.len() > 1;
+        let can_move = self.ranks as usize > self.view.len() && self.view.len() > 1;
+        self.is_weighing_due = is_due && has_copies && can_move;
     }
 
     pub(super) fn extremes(&self) -> Extremes {
@@ -100,7 +101,7 @@ impl<K: Kind> Machine<K> {
 
     fn move_if_worth_it(&mut self, loads: &Loads) {
         let found = divide(loads, self.view.len());
-        self.say_weighed(found.as_ref().map(|(_, shares)| *shares));
+        self.say_weighed(Some(found.as_ref().map_or([0, 0], |(_, shares)| *shares)));
         let Some((bounds, _)) = found else { return self.compute(false) };
         self.moving = Some(bounds.into());
         self.compute(true);

@@ -123,8 +123,9 @@ pub enum Effect<K: Kind> {
     /// There is no whole checkpoint: what was computed up to this superstep is lost. (The first PE
     /// says so.)
     Lost(u64),
-    /// The PEs have been compared, as was due. If ranks move: for how many nanoseconds the busiest
-    /// PE has computed, and would have with the new ranges. (The first PE says so.)
+    /// The PEs have been compared, as was due. If they are unevenly busy: for how many nanoseconds
+    /// the busiest PE has computed, and would have with the new ranges; 0 if there are none that
+    /// are better. (The first PE says so.)
     Weighed(Option<[u64; 2]>),
     /// All ranks have ended, and this PE's program is told.
     End(BTreeMap<u32, K::Output>),

@@ -68,7 +68,7 @@ impl Part for Member {
                 Effect::Fail(trouble) => self.failed = Some(trouble.clone()),
                 Effect::Lost(superstep) => self.lost.push(*superstep),
                 Effect::End(outputs) => self.ended = Some(outputs.clone()),
-                Effect::Weighed(Some(_)) => self.moves += 1,
+                Effect::Weighed(Some([was, _])) => self.moves += usize::from(*was > 0),
                 Effect::Restore(work, _) => self.restored.push(work.superstep),
                 _ => {}
             }
