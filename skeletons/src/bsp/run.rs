@@ -207,8 +207,8 @@ impl<P: Program> Bsp<P> {
     /// quarter longer than the idlest, and other ranges of ranks would have it a fifth less to do,
     /// all ranks are saved between two supersteps, and go on where they are then. (The state of
     /// each is encoded and decoded for that. A PE has a range of ranks all the same, so there must
-    /// be more ranks than PEs.) Each time that PEs were unevenly busy, the next look is twice as far
-    /// away.
+    /// be more ranks than PEs.) Each time that PEs were unevenly busy, the next look is twice as
+    /// far away.
     pub fn balance(mut self, is_balanced: bool) -> Self {
         self.is_balanced = is_balanced;
         self
