@@ -29,3 +29,4 @@ pub use comm::Comm;
 pub use error::BspError;
 pub use program::{Next, Program, Start, own_range};
 pub use run::{Bsp, Progress, bsp, files_in};
+pub use ultramarine_journal::OtherBuilds;

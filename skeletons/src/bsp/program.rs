@@ -29,7 +29,8 @@ pub trait Program: Portable {
     fn step(&mut self, stage: Self::Stage, comm: &mut Comm<Self>) -> Next<Self>;
 
     /// The state has been read from a checkpoint: what it does not keep there (a field with
-    /// `#[serde(skip)]`, say a matrix that can be made again) is made again.
+    /// `#[serde(skip)]`, say a matrix that can be made again) is made again. That happens to all
+    /// ranks after a death, and also when some [move](super::Bsp::balance).
     fn restored(&mut self, _start: &Start, _argument: &Self::Argument) {}
 }
 
@@ -56,7 +57,8 @@ pub enum Next<P: Program> {
     /// This stage, in the next superstep.
     Stage(P::Stage),
     /// This stage, in the first superstep to which something was sent to it. If all ranks sleep or
-    /// have ended, and nothing was sent, all that sleep are woken: see [`Comm::all_slept`].
+    /// have ended, and nothing was sent, all that sleep are woken: see [`Comm::all_slept`]. The
+    /// result of a collective operation wakes nobody, and is lost to a rank that sleeps.
     Sleep(P::Stage),
     /// The rank ends. What is sent to it after that is an error.
     End(P::Output),
