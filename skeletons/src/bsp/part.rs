@@ -283,9 +283,9 @@ pub(super) fn carry_out_but_tasks<P: Program>(
     }
 }
 
-/// What a message holds, for error texts; and the superstep.
-fn what_is_told<P: Program>(message: &Message<Run<P>>) -> (&'static str, u64) {
-    match message {
+/// What a message holds, for error texts; and the superstep, but at the end.
+fn what_is_told<P: Program>(message: &Message<Run<P>>) -> (&'static str, Option<u64>) {
+    let (what, superstep) = match message {
         MessageOf::Batch { superstep, .. } => {
             ("what ranks of one PE send to those of another", *superstep)
         }
@@ -293,20 +293,30 @@ fn what_is_told<P: Program>(message: &Message<Run<P>>) -> (&'static str, u64) {
             ("the state of a rank, which was saved,", key.superstep)
         }
         MessageOf::Round { superstep, .. } => ("what collective operations combine", *superstep),
-        _ => ("what the ranks of a PE leave at the end", 0),
-    }
+        _ => return ("what the ranks of a PE leave at the end", None),
+    };
+    (what, Some(superstep))
 }
 
-fn not_sent(from: Pe, to: Pe, (what, superstep): (&str, u64), error: TaskError) -> BspError {
-    match error {
-        TaskError::TooLarge { bytes, limit, .. } => BspError::Program {
-            message: format!(
-                "from {from} to {to}, superstep {superstep}: {what} takes {bytes} bytes, more than \
-                 the limit of {limit}: send less in a superstep, have more ranks with less state \
-                 each, or raise `message_bytes_max`"
-            ),
-        },
-        error => error.into(),
+fn not_sent(
+    from: Pe,
+    to: Pe,
+    (what, superstep): (&str, Option<u64>),
+    error: TaskError,
+) -> BspError {
+    let TaskError::TooLarge { bytes, limit, .. } = error else { return error.into() };
+    let (when, advice) = match superstep {
+        Some(superstep) => (
+            format!(" in superstep {superstep}"),
+            "send less in a superstep, have more ranks with less state each",
+        ),
+        None => (String::new(), "let the ranks write it to files, or leave less"),
+    };
+    BspError::Program {
+        message: format!(
+            "from {from} to {to}{when}: {what} takes {bytes} bytes, more than the limit of \
+             {limit}: {advice}, or raise `message_bytes_max`"
+        ),
     }
 }
 
