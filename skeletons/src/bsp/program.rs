@@ -58,7 +58,7 @@ pub enum Next<P: Program> {
     Stage(P::Stage),
     /// This stage, in the first superstep to which something was sent to it. If all ranks sleep or
     /// have ended, and nothing was sent, all that sleep are woken: see [`Comm::all_slept`]. The
-    /// result of a collective operation wakes nobody, and is lost to a rank that sleeps.
+    /// result of a collective operation does not wake a rank, and is lost if it sleeps.
     Sleep(P::Stage),
     /// The rank ends. What is sent to it after that is an error.
     End(P::Output),

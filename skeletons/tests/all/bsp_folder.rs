@@ -259,7 +259,7 @@ fn checkpoints_of_another_build_are_refused_unless_they_are_wanted() {
     }
 }
 
-/// Whoever copies files from one checkpoint to another does not get a mixture.
+/// A file that was copied from one checkpoint to another is not mixed with the rest.
 #[test]
 fn a_file_of_another_checkpoint_is_not_used_and_foreign_files_stay() {
     let expected = outputs(10);

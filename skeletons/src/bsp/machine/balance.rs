@@ -65,7 +65,6 @@ impl<K: Kind> Machine<K> {
         let own = self.view.own();
         let loads = Loads::from_iter((!loads.is_empty()).then_some((own.start, loads)));
         self.phase = Phase::Weighing(Meeting::begin(loads));
-        self.speak_of_loads();
         self.go_on_weighing();
         true
     }
@@ -76,26 +75,16 @@ impl<K: Kind> Machine<K> {
         }
     }
 
-    fn speak_of_loads(&mut self) {
-        if let Phase::Weighing(meeting) = &self.phase
-            && let Some((to, round, loads)) = meeting.words(&self.view)
-        {
-            self.send(to, MessageOf::Loads { superstep: self.superstep, round, loads });
-        }
-    }
-
     pub(super) fn go_on_weighing(&mut self) {
-        loop {
-            let Phase::Weighing(meeting) = &mut self.phase else { return };
-            if meeting.words(&self.view).is_none() {
-                let loads = take(&mut meeting.facts);
-                return self.move_if_worth_it(&loads);
-            }
-            let merge = |known: &mut Loads, heard| known.extend(heard);
-            if !meeting.go_on(self.superstep, &mut self.early_loads, merge) {
-                return;
-            }
-            self.speak_of_loads();
+        let Phase::Weighing(meeting) = &mut self.phase else { return };
+        let (effects, id, superstep) = (&mut self.effects, self.view.id, self.superstep);
+        let say = |to, round, loads| {
+            effects.push(Effect::Send(to, (id, MessageOf::Loads { superstep, round, loads })));
+        };
+        let (early, merge) =
+            (&mut self.early_loads, |known: &mut Loads, heard| known.extend(heard));
+        if let Some(loads) = meeting.go_on(&self.view, superstep, early, merge, say) {
+            self.move_if_worth_it(&loads);
         }
     }
 

@@ -11,7 +11,9 @@ use ultramarine_topology::Pe;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Meeting<F> {
     round: u32,
-    pub(super) facts: F,
+    /// Whether it has said what it has to in this round.
+    has_spoken: bool,
+    facts: F,
 }
 
 /// What others have said in meetings before this PE was so far, by meeting and round.
@@ -19,25 +21,30 @@ pub(super) type Early<F> = BTreeMap<(u64, u32), F>;
 
 impl<F: Clone> Meeting<F> {
     pub(super) fn begin(facts: F) -> Self {
-        Meeting { round: 0, facts }
+        Meeting { round: 0, has_spoken: false, facts }
     }
 
-    /// What this PE says in its round, if that is not the end.
-    pub(super) fn words(&self, view: &View) -> Option<(Pe, u32, F)> {
-        let far = 1usize << self.round;
-        (far < view.len()).then(|| (view.behind(far), self.round, self.facts.clone()))
-    }
-
-    /// Goes on with what was said in this PE's round of a meeting, if that has come.
+    /// Says what is to be said, as far as that follows from what others have said in this meeting.
+    /// Returns what all have said, at the end.
     pub(super) fn go_on(
         &mut self,
+        view: &View,
         number: u64,
         early: &mut Early<F>,
-        merge: impl FnOnce(&mut F, F),
-    ) -> bool {
-        let Some(heard) = early.remove(&(number, self.round)) else { return false };
-        merge(&mut self.facts, heard);
-        self.round += 1;
-        true
+        mut merge: impl FnMut(&mut F, F),
+        mut say: impl FnMut(Pe, u32, F),
+    ) -> Option<F> {
+        loop {
+            let far = 1usize << self.round;
+            if far >= view.len() {
+                return Some(self.facts.clone());
+            }
+            if !std::mem::replace(&mut self.has_spoken, true) {
+                say(view.behind(far), self.round, self.facts.clone());
+            }
+            merge(&mut self.facts, early.remove(&(number, self.round))?);
+            self.round += 1;
+            self.has_spoken = false;
+        }
     }
 }

@@ -69,7 +69,6 @@ impl<K: Kind> Machine<K> {
 
     fn begin_to_agree(&mut self, is_of_disk: bool, offers: Offers) {
         self.phase = Phase::Agreeing { is_of_disk, meeting: Meeting::begin(offers) };
-        self.speak_of_copies();
         self.go_on_agreeing();
     }
 
@@ -99,34 +98,26 @@ impl<K: Kind> Machine<K> {
         take(&mut self.ahead).into_iter().for_each(|(from, told)| self.receive(from, told));
     }
 
-    fn speak_of_copies(&mut self) {
-        if let &Phase::Agreeing { is_of_disk, ref meeting } = &self.phase
-            && let Some((to, round, offers)) = meeting.words(&self.view)
-        {
-            self.send(to, MessageOf::Offer { is_of_disk, round, offers });
-        }
-    }
-
     pub(super) fn go_on_agreeing(&mut self) {
-        loop {
-            let Phase::Agreeing { is_of_disk, meeting } = &mut self.phase else { return };
-            let is_of_disk = *is_of_disk;
-            if meeting.words(&self.view).is_none() {
-                let whence = match meeting.facts.last_whole(self.ranks) {
-                    Some(key) if is_of_disk => Whence::Disk(key),
-                    Some(key) => Whence::Memory(key),
-                    None if self.saving.on_disk && !is_of_disk => return self.look(),
-                    None => Whence::Anew,
-                };
-                self.generation = meeting.facts.generation.saturating_add(1);
-                return self.restore(whence);
-            }
-            let number = u64::from(is_of_disk);
-            if !meeting.go_on(number, &mut self.early_offers, Offers::add) {
-                return;
-            }
-            self.speak_of_copies();
-        }
+        let Phase::Agreeing { is_of_disk, meeting } = &mut self.phase else { return };
+        let is_of_disk = *is_of_disk;
+        let (effects, id) = (&mut self.effects, self.view.id);
+        let say = |to, round, offers| {
+            let told = MessageOf::Offer { is_of_disk, round, offers };
+            effects.push(Effect::Send(to, (id, told)));
+        };
+        let (number, early) = (u64::from(is_of_disk), &mut self.early_offers);
+        let Some(offers) = meeting.go_on(&self.view, number, early, Offers::add, say) else {
+            return;
+        };
+        let whence = match offers.last_whole(self.ranks) {
+            Some(key) if is_of_disk => Whence::Disk(key),
+            Some(key) => Whence::Memory(key),
+            None if self.saving.on_disk && !is_of_disk => return self.look(),
+            None => Whence::Anew,
+        };
+        self.generation = offers.generation.saturating_add(1);
+        self.restore(whence);
     }
 
     /// Goes on from a checkpoint, or from the beginning.

@@ -50,7 +50,6 @@ impl<K: Kind> Machine<K> {
             are_mixed: false,
         };
         self.phase = Phase::Meeting(Meeting::begin(facts));
-        self.speak();
         self.go_on_meeting();
     }
 
@@ -68,27 +67,16 @@ impl<K: Kind> Machine<K> {
         is_due && begun == self.progress.all_settled
     }
 
-    /// Says what this PE has heard, in its round.
-    fn speak(&mut self) {
-        if let Phase::Meeting(meeting) = &self.phase
-            && let Some((to, round, facts)) = meeting.words(&self.view)
-        {
-            self.send(to, MessageOf::Round { superstep: self.superstep, round, facts });
-        }
-    }
-
     pub(super) fn go_on_meeting(&mut self) {
-        loop {
-            let Phase::Meeting(meeting) = &mut self.phase else { return };
-            if meeting.words(&self.view).is_none() {
-                let facts = meeting.facts.clone();
-                return self.end_superstep(facts);
-            }
-            let doing = &self.doing;
-            if !meeting.go_on(self.superstep, &mut self.early, |own, heard| own.add(heard, doing)) {
-                return;
-            }
-            self.speak();
+        let Phase::Meeting(meeting) = &mut self.phase else { return };
+        let (effects, id, superstep) = (&mut self.effects, self.view.id, self.superstep);
+        let say = |to, round, facts| {
+            effects.push(Effect::Send(to, (id, MessageOf::Round { superstep, round, facts })));
+        };
+        let doing = &self.doing;
+        let merge = |own: &mut Facts<K::Value>, heard| own.add(heard, doing);
+        if let Some(facts) = meeting.go_on(&self.view, superstep, &mut self.early, merge, say) {
+            self.end_superstep(facts);
         }
     }
 
