@@ -181,6 +181,14 @@ pub fn counts_interrupts() -> bool {
     CHANNEL.get().is_some_and(|channel| status_channel::listens(channel).is_ok())
 }
 
+/// The job has ended on another process: from now on the death of this one does not count, though
+/// the others may have left before its guard can ask for them.
+pub fn job_ended_elsewhere() {
+    if let Some(channel) = CHANNEL.get() {
+        let _ = status_channel::job_is_over(channel, false);
+    }
+}
+
 /// Lets a stopped guard go on: the launcher waits for it.
 fn wake_guard() {
     sys::send(parent_id() as i32, libc::SIGCONT);

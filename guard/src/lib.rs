@@ -100,7 +100,7 @@ use std::time::Duration;
 use ultramarine_environment::launcher::{Launched, UCX_EAGER};
 use ultramarine_environment::variables;
 
-pub use self::child::{GuardedChild, counts_interrupts};
+pub use self::child::{GuardedChild, counts_interrupts, job_ended_elsewhere};
 pub use self::testimony::{Testify, Testimony};
 
 /// Puts a guard between the launcher and this process, if one `is_wanted` and of use; comes back in

@@ -13,31 +13,47 @@ use std::time::{Duration, Instant};
 /// lost. Who has not answered by then is held for dead.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Whether any process listens at one of these addresses. The kernel answers for a process, also
-/// for one that is stopped, and refuses for one that has ended.
-pub(super) fn any_listens(addresses: &[SocketAddr]) -> bool {
-    let deadline = Instant::now() + ANSWERS_WITHIN;
-    // All at once: one that is silent keeps no other waiting.
-    let mut calls: Vec<OwnedFd> = addresses.iter().filter_map(|to| call(to).ok()).collect();
-    while !calls.is_empty() {
-        let rest = deadline.saturating_duration_since(Instant::now());
-        let mut answers: Vec<_> =
-            calls.iter().map(|call| PollFd::new(call, PollFlags::OUT)).collect();
-        match poll(&mut answers, Some(&Timespec::try_from(rest).unwrap_or_default())) {
-            Err(Errno::INTR) => continue,
-            Err(_) | Ok(0) => return false,
-            Ok(_) => {}
-        }
-        let has_come: Vec<bool> =
-            answers.iter().map(|answer| !answer.revents().is_empty()).collect();
-        let accepts = |call: &OwnedFd| matches!(socket_error(call), Ok(Ok(())));
-        if calls.iter().zip(&has_come).any(|(call, has_come)| *has_come && accepts(call)) {
-            return true;
-        }
-        let mut has_come = has_come.into_iter();
-        calls.retain(|_| !has_come.next().unwrap_or(true));
+/// Connections with processes that may listen. The kernel answers for a process, also for one that
+/// is stopped, and refuses for one that has ended.
+pub(super) struct Calls {
+    deadline: Instant,
+    calls: Vec<OwnedFd>,
+}
+
+impl Calls {
+    /// Asks at these addresses. What a process is then counts, not what it has become when its
+    /// answer is read.
+    pub(super) fn begin(addresses: &[SocketAddr]) -> Self {
+        let deadline = Instant::now() + ANSWERS_WITHIN;
+        // All at once: one that is silent keeps no other waiting.
+        Calls { deadline, calls: addresses.iter().filter_map(|to| call(to).ok()).collect() }
     }
-    false
+
+    /// Whether any process listens.
+    pub(super) fn is_any_answered(mut self) -> bool {
+        while !self.calls.is_empty() {
+            let rest = self.deadline.saturating_duration_since(Instant::now());
+            let mut answers: Vec<_> =
+                self.calls.iter().map(|call| PollFd::new(call, PollFlags::OUT)).collect();
+            match poll(&mut answers, Some(&Timespec::try_from(rest).unwrap_or_default())) {
+                Err(Errno::INTR) => continue,
+                Err(_) | Ok(0) => return false,
+                Ok(_) => {}
+            }
+            let has_come: Vec<bool> =
+                answers.iter().map(|answer| !answer.revents().is_empty()).collect();
+            // One that ends with a call in its queue resets it.
+            let accepted =
+                |call: &OwnedFd| matches!(socket_error(call), Ok(Ok(()) | Err(Errno::CONNRESET)));
+            let mut answered = self.calls.iter().zip(&has_come).filter(|(_, has_come)| **has_come);
+            if answered.any(|(call, _)| accepted(call)) {
+                return true;
+            }
+            let mut has_come = has_come.into_iter();
+            self.calls.retain(|_| !has_come.next().unwrap_or(true));
+        }
+        false
+    }
 }
 
 /// Begins a connection.
@@ -63,6 +79,10 @@ mod tests {
         (listener, address)
     }
 
+    fn any_listens(addresses: &[SocketAddr]) -> bool {
+        Calls::begin(addresses).is_any_answered()
+    }
+
     #[test]
     fn a_process_listens_until_it_ends() {
         let ((one, first), (other, second)) = (listener(), listener());
@@ -70,8 +90,10 @@ mod tests {
         assert!(any_listens(&addresses));
         drop(one);
         assert!(any_listens(&addresses));
+        let before = Calls::begin(&addresses);
         drop(other);
         assert!(!any_listens(&addresses) && !any_listens(&[]));
+        assert!(before.is_any_answered(), "it was there when it was asked");
     }
 
     /// An address that answers nothing: its queue of connections is full.

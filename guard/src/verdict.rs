@@ -2,7 +2,7 @@
 
 use super::descendants::Which;
 use super::status_channel::{ChildStatus, Ending};
-use super::survivors::any_listens;
+use super::survivors::Calls;
 use super::sys::ChildExit;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -65,12 +65,12 @@ pub(super) fn judge(
 }
 
 /// Whether the job ends with this child: with its root, or if it outlives that, with the last
-/// process that is there.
-pub(super) fn job_ends_with(status: &ChildStatus, rank: u32) -> bool {
+/// process that is there, as far as the `calls` show.
+pub(super) fn job_ends_with(status: &ChildStatus, rank: u32, calls: Calls) -> bool {
     match (&status.others[..], status.is_vital) {
         ([], _) => rank == 0,
         (_, Some(is_vital)) => is_vital,
-        (others, None) => !any_listens(others),
+        (_, None) => !calls.is_any_answered(),
     }
 }
 
@@ -78,7 +78,7 @@ pub(super) fn job_ends_with(status: &ChildStatus, rank: u32) -> bool {
 pub(super) fn ends_by_interrupt(status: &ChildStatus, rank: u32) -> bool {
     let start = Instant::now();
     loop {
-        let is_vital = job_ends_with(status, rank);
+        let is_vital = job_ends_with(status, rank, Calls::begin(&status.others));
         let may_change = !status.others.is_empty() && status.is_vital.is_none();
         if is_vital || !may_change || start.elapsed() >= INTERRUPT_SETTLES {
             return is_vital;
@@ -121,7 +121,8 @@ mod tests {
     fn a_job_survives_who_has_joined_it_and_is_not_the_root() {
         let judge = |end, lines, rank| {
             let status = status(lines);
-            judge(end, &status, job_ends_with(&status, rank), &HashSet::new())
+            let is_vital = job_ends_with(&status, rank, Calls::begin(&status.others));
+            judge(end, &status, is_vital, &HashSet::new())
         };
         let killed = ChildExit::Signal(libc::SIGKILL);
         assert_eq!(judge(killed, "joined", 1), Reaction::Tolerate);
@@ -134,7 +135,10 @@ mod tests {
     fn a_job_may_outlive_its_root_but_not_its_last_process() {
         let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let lines = format!("joined\nother {}", other.local_addr().expect("it is bound"));
-        let vital = |lines: &str| [0, 1].map(|rank| job_ends_with(&status(lines), rank));
+        let vital = |lines: &str| {
+            let status = status(lines);
+            [0, 1].map(|rank| job_ends_with(&status, rank, Calls::begin(&status.others)))
+        };
         assert_eq!(vital(&lines), [false, false]);
         drop(other);
         assert_eq!(vital(&lines), [true, true]);

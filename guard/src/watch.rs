@@ -8,6 +8,7 @@ use super::lineage::Lineage;
 use super::segments::Segment;
 use super::standstill::{Standstill, is_process_stopped};
 use super::status_channel::{ChildStatus, Ending, GivenUp};
+use super::survivors::Calls;
 use super::sweep;
 use super::sys::{self, ChildExit, Fork};
 use super::testimony::{Testify, Testimony};
@@ -199,13 +200,18 @@ impl Watch {
         let may_have_died = matches!(end, ChildExit::Signal(_)) || status.is_amid_job();
         let is_gone = may_have_died || status.given_up == Some(GivenUp::AsDead);
         let testimony = status.testimony.take().filter(|_| is_gone);
+        // Before the others hear of it: they may have waited for this process alone, and leave.
+        let calls = Calls::begin(if may_have_died { &status.others } else { &[] });
         // Beside all that follows: others wait for it.
         let witness = testimony.and_then(|testimony| begin(&testimony, testify));
-        // At once: the others do not stay for long when the job is over.
         let is_interrupt =
             self.meant.contains(&libc::SIGINT) && matches!(end, ChildExit::Signal(_));
-        let ends_job = if is_interrupt { ends_by_interrupt } else { job_ends_with };
-        let is_vital = may_have_died && ends_job(status, self.rank);
+        let is_vital = may_have_died
+            && if is_interrupt {
+                ends_by_interrupt(status, self.rank)
+            } else {
+                job_ends_with(status, self.rank, calls)
+            };
         let left = descendants::kill(&which_to_kill(end, status, &self.meant), witness);
         if left > 0 {
             log(&format!("{process} had started {left} processes that still ran: they are killed"));

@@ -42,15 +42,16 @@ impl<'a> MainTask<'a> {
     }
 
     /// Runs a PE of a job of several processes to its end. `may_go_on` says whether the job may
-    /// go on with that PE as its root.
+    /// go on with that PE as its root; `ended_elsewhere` hears that it needs this one no more.
     #[cfg(feature = "mpi")]
     pub(crate) fn take_part(
         self,
         job: Job,
         may_go_on: impl Fn(Pe) -> bool + Send + Sync + 'static,
+        ended_elsewhere: impl Fn() + Send + Sync + 'static,
     ) -> (Outcome, Parting) {
         match self {
-            MainTask::Restartable(main) => take_part(job, main, may_go_on),
+            MainTask::Restartable(main) => take_part(job, main, may_go_on, ended_elsewhere),
             MainTask::Once(main) if job.me == Pe::ROOT => {
                 let (result, parting) = lead(job, main);
                 (result.map(Some), parting)

@@ -145,12 +145,13 @@ fn take_part(
     let is_safe = job.topology.is_on_one_host() && !child.goes_without_shared_memory();
     let may_finalise = is_safe || !child.is_guarded();
     let asked = shutdown.clone();
-    let (outcome, parting) = main.take_part(job, move |root| match &asked {
+    let may_go_on = move |root| match &asked {
         // The user does not want it to go on.
         Some(asked) if asked.has_come() => false,
         Some(asked) if root == me => asked.is_ours_now(),
         _ => true,
-    });
+    };
+    let (outcome, parting) = main.take_part(job, may_go_on, guard::job_ended_elsewhere);
     let is_as_dead = matches!(&outcome, Err(error) if error.is_of_own_lane());
     let is_replaced = match &outcome {
         // The others have outvoted it.

@@ -79,7 +79,9 @@ where
 
 /// Runs any PE of a job whose main task may be started again: first on [`Pe::ROOT`], and when that
 /// dies, on the PE that takes its place, provided that the job `may_go_on` with it. Otherwise as
-/// [`lead`] and [`serve`]. The result is `None` on a PE on which the main task has not ended.
+/// [`lead`] and [`serve`]. The result is `None` on a PE on which the main task has not ended. Such
+/// a one calls `ended_elsewhere` as soon as it hears of the end: the job needs it no more. (The
+/// others may leave as soon as they know that it has heard.)
 ///
 /// # Errors
 ///
@@ -88,6 +90,7 @@ pub fn take_part<F, T>(
     job: Job,
     main: F,
     may_go_on: impl Fn(Pe) -> bool + Send + Sync + 'static,
+    ended_elsewhere: impl Fn() + Send + Sync + 'static,
 ) -> (Result<Option<T::Output>, JobError>, Parting)
 where
     F: Fn(Context) -> T + Send + Sync + 'static,
@@ -101,7 +104,11 @@ where
         let future = async move { main(context).await };
         run_main(pe, result.clone(), Box::pin(CatchPanic::of_main(pe.me(), future)));
     };
-    let main = RestartableMain { start: Box::new(start), may_go_on: Box::new(may_go_on) };
+    let main = RestartableMain {
+        start: Box::new(start),
+        may_go_on: Box::new(may_go_on),
+        ended_elsewhere: Box::new(ended_elsewhere),
+    };
     let pe = match Processor::start(job, Some(main)) {
         Ok(pe) => pe,
         Err(error) => return (Err(error), NOT_STARTED),

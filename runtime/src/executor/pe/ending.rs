@@ -16,6 +16,8 @@ pub(crate) struct RestartableMain<P> {
     pub(crate) start: Box<StartMain<P>>,
     /// Whether the job may go on with this PE as its root.
     pub(crate) may_go_on: Box<dyn Fn(Pe) -> bool + Send + Sync>,
+    /// Hears that the main task has ended on another PE, before that one hears that this one knows.
+    pub(crate) ended_elsewhere: Box<dyn Fn() + Send + Sync>,
 }
 
 /// How far a PE is on its way out of the job. `P` is the PE.

@@ -101,6 +101,9 @@ impl EngineSite for Processor {
 
     fn start_ending(&self) {
         Processor::start_ending(self);
+        if !self.is_root() {
+            self.ending.main.iter().for_each(|main| (main.ended_elsewhere)());
+        }
     }
 
     fn waiting_for_values(&self) -> usize {

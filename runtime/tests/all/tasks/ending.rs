@@ -59,7 +59,7 @@ fn run(asks: bool, answer: impl FnOnce(&Asked)) -> (Result<Option<u32>, JobError
         }
     };
     let take_part = move || {
-        let (result, parting) = take_part(job, main, |_| true);
+        let (result, parting) = take_part(job, main, |_| true, || panic!("it ends here"));
         parting.goodbye();
         result
     };
@@ -92,4 +92,28 @@ fn a_root_that_the_others_have_left_has_no_result() {
         assert!(matches!(result, Err(JobError::RootLost { .. })), "{result:?}");
         assert_eq!(steps, 0);
     }
+}
+
+#[test]
+fn a_pe_hears_that_the_job_has_ended_elsewhere_before_the_others_leave() {
+    let [root, other] = [0, 1].map(|_| Arc::new(AtomicU32::new(0)));
+    let threads: Vec<_> = jobs(2, 1, |_| None)
+        .into_iter()
+        .map(|job| {
+            let heard = if job.me == Pe::ROOT { root.clone() } else { other.clone() };
+            let seen = other.clone();
+            thread::spawn(move || {
+                let hear = move || _ = heard.fetch_add(1, SeqCst);
+                let (result, parting) = take_part(job, |_| async { 7 }, |_| true, hear);
+                parting.goodbye();
+                (result, seen.load(SeqCst))
+            })
+        })
+        .collect();
+    for (pe, thread) in threads.into_iter().enumerate() {
+        let (result, heard) = within(PATIENCE, || thread.join().expect("it does not panic"));
+        assert_eq!(result.expect("nobody dies").is_some(), pe == 0);
+        assert_eq!(heard, 1, "when PE {pe} leaves");
+    }
+    assert_eq!(root.load(SeqCst), 0);
 }
