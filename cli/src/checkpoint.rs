@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
-use ultramarine_journal::{Checkpoint, Inspection, Part, inspect};
+use ultramarine_journal::{Checkpoint, Identity, Inspection, Part, inspect};
 
 /// Show what is in a directory of checkpoints: of which program they are, from which superstep a
 /// job would go on, and what is torn or damaged.
@@ -45,6 +45,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 /// What is printed. In JSON, the names of the fields are the keys.
 #[derive(Serialize, Default)]
 struct Contents {
+    /// Of the first file.
+    #[serde(skip)]
+    identity: Option<Identity>,
     program: Option<String>,
     /// The type of the program, with its path.
     kind: Option<String>,
@@ -78,6 +81,10 @@ impl Contents {
             let mut done = Vec::new();
             for part in checkpoint.parts(directory)? {
                 match inspect(&part.path) {
+                    Ok(found) if found.identity.result != checkpoint.result() => {
+                        let path = part.path.display();
+                        row.problems.push(format!("`{path}` is of another checkpoint"));
+                    }
                     Ok(found) => contents.add(&mut row, &mut done, &part, found),
                     Err(error) => row.problems.push(error.to_string()),
                 }
@@ -98,6 +105,11 @@ impl Contents {
     /// Adds a file.
     fn add(&mut self, row: &mut Row, done: &mut Vec<Range<u64>>, part: &Part, found: Inspection) {
         let Inspection { identity, report, last_written, .. } = found;
+        let identity = Identity { result: String::new(), ..identity };
+        if self.identity.get_or_insert_with(|| identity.clone()) != &identity {
+            row.problems.push(format!("`{}` is of another run", part.path.display()));
+            return;
+        }
         done.extend(report.done.ranges());
         if report.done.count() < part.items.end - part.items.start {
             row.problems.push(format!("`{}` is damaged", part.path.display()));

@@ -62,6 +62,13 @@ impl Checkpoint {
         self.folder(directory).join(format!("ranks-{}-{}", items.start, items.end))
     }
 
+    /// The [`result`](crate::Identity::result) of its files, which say so of which checkpoint they
+    /// are: what is moved elsewhere does not count there.
+    pub fn result(self) -> String {
+        let Checkpoint { generation, superstep } = self;
+        format!("ranks as superstep {superstep} began, in generation {generation}")
+    }
+
     /// Its files, in the order of their first items. There are none if it has been removed.
     ///
     /// # Errors

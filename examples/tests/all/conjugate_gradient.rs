@@ -41,6 +41,14 @@ fn matrices_of_files_are_solved_if_they_are_symmetric() {
     let report = run(&mut solve("s.mtx", &symmetric, "--json --ranks 3")).report();
     assert!(report["iterations"].as_u64().unwrap() <= 4, "{report}");
     assert!(report["error"].as_f64().unwrap() < 1e-6, "{report}");
+    let singular = format!("{head} symmetric\n2 2 3\n1 1 1\n2 1 -1\n2 2 1\n");
+    for skeleton in ["ranks", "sequential"] {
+        let flags = format!("--json --ranks 2 --skeleton {skeleton}");
+        let report = run(&mut solve("0.mtx", &singular, &flags)).report();
+        assert_eq!(report["residual"], 0.0, "b is 0: {report}");
+        let indefinite = format!("{head} symmetric\n2 2 2\n1 1 1\n2 2 -3\n");
+        run(&mut solve("i.mtx", &indefinite, &flags)).fails_with("not positive definite");
+    }
     for (text, said) in [
         (format!("{head} general\n3 2 1\n1 1 4\n"), "the matrix has 3 rows and 2 columns"),
         (format!("{head} general\n2 2 2\n1 2 4\n2 1 3\n"), "not symmetric at row"),
@@ -77,5 +85,8 @@ fn plain_mpi_comes_to_as_many_iterations() {
         let Some(mut twin) = crate::common::launched(twin, ranks, GRID) else { return };
         let report = run(&mut twin).report();
         assert!(report["residual"].as_f64().unwrap() < 2e-8, "{report}");
+        let flags = format!("{GRID} --pes 2 --ranks {ranks} --json");
+        let ours = run(&mut CONJUGATE_GRADIENT.command(&flags)).report();
+        assert_eq!(ours["iterations"], report["iterations"], "{report}");
     }
 }

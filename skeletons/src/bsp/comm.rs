@@ -3,7 +3,7 @@
 use super::kind::{Operation, Tagged, Value};
 use super::machine::Letter;
 use super::program::{Program, Start};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt::Display;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::executor::Portable;
@@ -39,9 +39,9 @@ impl<P: Program> Comm<P> {
         Comm { start, superstep, have_all_slept, letters, results, sent, combined, offered, note }
     }
 
-    /// The first tag that was not taken, if any.
-    pub(super) fn left(&self) -> Option<u32> {
-        self.letters.front().map(|letter| letter.content.0)
+    /// The tags of messages that were not taken.
+    pub(super) fn left(&self) -> BTreeSet<u32> {
+        self.letters.iter().map(|letter| letter.content.0).collect()
     }
 
     /// This rank's number.
@@ -82,8 +82,8 @@ impl<P: Program> Comm<P> {
         self.send_tagged(to, 0, message);
     }
 
-    /// The same, with a tag by which the message can be [received](Self::receive_tagged). Others
-    /// have tag 0.
+    /// Sends a message with a tag, by which it can be [received](Self::receive_tagged). Others have
+    /// tag 0.
     ///
     /// # Panics
     ///
@@ -171,7 +171,8 @@ impl<P: Program> Comm<P> {
         self.offered.push((Operation::of::<T, F>(false, combine), Value::of(value)));
     }
 
-    /// The same, but only one rank has the [result](Self::result); that of the others is `None`.
+    /// Takes part in an [`all_reduce`](Self::all_reduce) of which only one rank has the
+    /// [result](Self::result); that of the others is `None`.
     ///
     /// # Panics
     ///
@@ -196,7 +197,8 @@ impl<P: Program> Comm<P> {
             .push((Operation::of(false, join::<T>), Value::encoding::<Vec<T>>(&&[value][..])));
     }
 
-    /// The same, but only one rank has the [result](Self::result); that of the others is `None`.
+    /// Takes part in an [`all_gather`](Self::all_gather) of which only one rank has the
+    /// [result](Self::result); that of the others is `None`.
     ///
     /// # Panics
     ///
@@ -219,8 +221,8 @@ impl<P: Program> Comm<P> {
         (0..).zip(messages).for_each(|(to, message)| self.send(to, message));
     }
 
-    /// The same, but the result of each rank is that of the values of ranks before it: an exclusive
-    /// scan. The first rank has none. (PEs tell each other the values of each PE, and not only what
+    /// Takes part in an exclusive scan: the [result](Self::result) of each rank is what the values
+    /// of the ranks before it [come to](Self::all_reduce). The first rank has none. (PEs tell each other the values of each PE, and not only what
     /// they amount to: with thousands of PEs that takes a while.)
     pub fn scan<T, F>(&mut self, value: &T, combine: F)
     where
@@ -240,8 +242,9 @@ impl<P: Program> Comm<P> {
     }
 
     /// The result of a collective operation of the superstep before: of the first in which this
-    /// rank took part, then of the second, and so on. `None`: it took part in no more, or it is the
-    /// first of a [scan](Self::scan).
+    /// rank took part, then of the second, and so on. `None`: it took part in no more, another rank
+    /// has the result ([`reduce`](Self::reduce), [`gather`](Self::gather)), or it is the first of a
+    /// [scan](Self::scan).
     ///
     /// # Panics
     ///

@@ -1,7 +1,7 @@
 //! What a PE does in the directory for checkpoints, on a thread beside the workers.
 
 use super::error::BspError;
-use super::folder::{Copies, Folder, Found, Lock, checkpoint};
+use super::folder::{Copies, Folder, Found, Lock};
 use super::machine::{Key, Work};
 use super::part::{RunPart, carry_out_but_tasks};
 use super::program::Program;
@@ -74,7 +74,7 @@ impl Errand {
                 }
             }
             Errand::Discard(key) => {
-                folder.remove(checkpoint(key));
+                folder.discard(key);
                 Done::Pruned
             }
             Errand::Prune(key, generation) => {

@@ -1,6 +1,7 @@
 //! Checkpoints in a directory which all hosts see: [`Checkpoint`] says how they are called. A file
 //! gets its name when it is whole and on the disk. The job that writes there holds `DIR/lock`.
 
+use super::kind::Left;
 use super::machine::{Copy, Key};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
@@ -20,7 +21,7 @@ use ultramarine_runtime::array::Encoded;
 const LOCKED_WITHIN: Duration = Duration::from_secs(3);
 
 /// Copies of ranks.
-pub(super) type Copies = BTreeMap<u32, Copy<Encoded, Encoded>>;
+pub(super) type Copies = BTreeMap<u32, Copy<Encoded, Left>>;
 
 /// See the [module](self).
 #[derive(Clone)]
@@ -110,11 +111,9 @@ impl Folder {
         Ok(found)
     }
 
-    /// The identity of the files of a checkpoint. They say of which it is, so that what is moved
-    /// elsewhere does not count there.
-    fn identity_of(&self, Checkpoint { generation, superstep }: Checkpoint) -> Identity {
-        let result = format!("ranks as superstep {superstep} began, in generation {generation}");
-        Identity { result, ..self.identity.clone() }
+    /// The identity of the files of a checkpoint.
+    fn identity_of(&self, one: Checkpoint) -> Identity {
+        Identity { result: one.result(), ..self.identity.clone() }
     }
 
     /// Reads copies of these ranks.
@@ -227,9 +226,18 @@ impl Folder {
         Ok(())
     }
 
+    /// Removes what there is of a checkpoint that could not be written whole.
+    pub(super) fn discard(&self, key: Key) {
+        let one = checkpoint(key);
+        // After a death it may have been whole before, and be written again.
+        if !self.is_whole(one) {
+            self.remove(one);
+        }
+    }
+
     /// Removes the files of a checkpoint which this run, or one like it, has written; and its
     /// folder, if nothing else is there.
-    pub(super) fn remove(&self, one: Checkpoint) {
+    fn remove(&self, one: Checkpoint) {
         let folder = one.folder(&self.path);
         let is_own = |path: &Path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -305,7 +313,7 @@ impl Folder {
     }
 }
 
-pub(super) fn checkpoint(Key { generation, superstep }: Key) -> Checkpoint {
+fn checkpoint(Key { generation, superstep }: Key) -> Checkpoint {
     Checkpoint { generation, superstep }
 }
 
@@ -314,9 +322,9 @@ const ASLEEP: u8 = 1;
 const AWAKE: u8 = 2;
 
 /// A copy in a file.
-fn bytes_of(copy: &Copy<Encoded, Encoded>) -> Vec<u8> {
+fn bytes_of(copy: &Copy<Encoded, Left>) -> Vec<u8> {
     let (kind, encoded) = match copy {
-        Copy::Ended(output) => (ENDED, output),
+        Copy::Ended(left) => (ENDED, &left.output),
         Copy::Live(saved, false) => (ASLEEP, saved),
         Copy::Live(saved, true) => (AWAKE, saved),
     };
@@ -325,11 +333,11 @@ fn bytes_of(copy: &Copy<Encoded, Encoded>) -> Vec<u8> {
     bytes
 }
 
-fn copy_of(bytes: &[u8]) -> Option<Copy<Encoded, Encoded>> {
+fn copy_of(bytes: &[u8]) -> Option<Copy<Encoded, Left>> {
     let (kind, bytes) = bytes.split_last()?;
     let encoded = Encoded::from_bytes(bytes.to_vec());
     match *kind {
-        ENDED => Some(Copy::Ended(encoded)),
+        ENDED => Some(Copy::Ended(Left { output: encoded, unread: BTreeSet::new() })),
         ASLEEP => Some(Copy::Live(encoded, false)),
         AWAKE => Some(Copy::Live(encoded, true)),
         _ => None,

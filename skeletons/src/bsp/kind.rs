@@ -6,12 +6,12 @@ use super::machine::{self, Kind};
 use super::program::Program;
 use serde::{Deserialize, Serialize};
 use std::any::type_name;
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::marker::PhantomData;
 use ultramarine_runtime::array::Encoded;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::executor::{Portable, caught};
-use ultramarine_runtime::wire::{decode, encode};
 
 /// A message, behind its tag.
 pub(super) type Tagged<M> = (u32, M);
@@ -24,13 +24,17 @@ impl<P: Program> Kind for Run<P> {
     type State = Box<(P, P::Stage)>;
     type Content = Tagged<P::Message>;
     type Saved = Encoded;
-    type Output = Encoded;
+    type Output = Left;
     type Value = Value;
     type Operation = Operation;
     type Error = BspError;
 
     fn bytes(saved: &Encoded) -> usize {
         saved.size_bytes()
+    }
+
+    fn output_bytes(left: &Left) -> usize {
+        left.output.size_bytes()
     }
 
     fn digest(operation: &Operation) -> u64 {
@@ -53,6 +57,14 @@ impl<P: Program> Kind for Run<P> {
     }
 }
 
+/// What a rank leaves.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Left {
+    pub(super) output: Encoded,
+    /// What ranks of its PE had not taken by then: tags, and stages to which they were sent.
+    pub(super) unread: BTreeSet<(u32, String)>,
+}
+
 impl From<machine::Trouble> for BspError {
     fn from(trouble: machine::Trouble) -> Self {
         BspError::Program { message: trouble.to_string() }
@@ -62,7 +74,7 @@ impl From<machine::Trouble> for BspError {
 /// A value of a collective operation: its encoding, or why there is none; and a digest of its
 /// type's name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Value(u64, Result<Vec<u8>, String>);
+pub(super) struct Value(u64, Result<Encoded, String>);
 
 impl Value {
     pub(super) fn of<T: Serialize>(value: &T) -> Self {
@@ -71,16 +83,16 @@ impl Value {
 
     /// The value is encoded as a `T`.
     pub(super) fn encoding<T>(value: &impl Serialize) -> Self {
-        Value(digest_of::<T>(), encode(value).map_err(|error| error.to_string()))
+        Value(digest_of::<T>(), Encoded::of(value).map_err(|error| error.to_string()))
     }
 
     fn decoded<T: Portable>(&self) -> Result<T, String> {
-        let Value(of, bytes) = self;
-        let bytes = bytes.as_ref().map_err(Clone::clone)?;
+        let Value(of, encoded) = self;
+        let encoded = encoded.as_ref().map_err(Clone::clone)?;
         if *of != digest_of::<T>() {
             return Err("it is of another type".to_owned());
         }
-        decode(bytes).map_err(|error| error.to_string())
+        encoded.decode().map_err(|error| error.to_string())
     }
 
     #[track_caller]
@@ -136,7 +148,7 @@ impl Operation {
         let combine = move |left: &Value, right: &Value| {
             let both = || {
                 let value = function(left.decoded()?, right.decoded()?);
-                encode(&value).map_err(|error| error.to_string())
+                Encoded::of(&value).map_err(|error| error.to_string())
             };
             Value(digest_of::<T>(), caught(type_name::<F>(), both).unwrap_or_else(Err))
         };

@@ -1,5 +1,6 @@
 //! When the next checkpoint is due, where that is a matter of time, and when PEs are compared.
 
+use super::machine::Key;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -25,8 +26,10 @@ pub(super) struct Pace {
     interval: Interval,
     /// Between two failures of the job.
     mtbf: Duration,
+    /// The last checkpoint, and when it was begun.
+    begun: Option<Key>,
     last: Instant,
-    /// What the last checkpoint has taken, and what this one has so far.
+    /// How long the last checkpoint has kept this PE, and this one so far.
     cost: Option<Duration>,
     spent: Duration,
     /// Whether ranks may move; when PEs were compared last, and when they are again.
@@ -41,6 +44,7 @@ impl Pace {
         Pace {
             interval,
             mtbf,
+            begun: None,
             last: now,
             cost: None,
             spent: Duration::ZERO,
@@ -64,26 +68,33 @@ impl Pace {
         }
     }
 
-    /// Whether a checkpoint is due.
-    pub(super) fn is_due(&self) -> bool {
+    /// Whether a checkpoint is due, if the last one has kept a PE for so long; `None`: there was
+    /// none.
+    pub(super) fn is_due(&self, cost: Option<Duration>) -> bool {
         let interval = match self.interval {
             Interval::Never | Interval::Supersteps(_) => return false,
             Interval::Time(time) => time,
-            Interval::Best => self.cost.map_or(FIRST, |cost| best_interval(cost, self.mtbf)),
+            Interval::Best => cost.map_or(FIRST, |cost| best_interval(cost, self.mtbf)),
         };
         self.last.elapsed() >= interval
     }
 
-    /// A checkpoint is begun.
-    pub(super) fn begin(&mut self) {
-        self.last = Instant::now();
-        self.spent = Duration::ZERO;
+    /// This is the checkpoint that was begun last.
+    pub(super) fn see(&mut self, begun: Option<Key>) {
+        if begun != self.begun {
+            (self.begun, self.last, self.spent) = (begun, Instant::now(), Duration::ZERO);
+        }
     }
 
-    /// This time went into the checkpoint that was begun last.
+    /// The checkpoint that was begun last has kept this PE for this time.
     pub(super) fn spend(&mut self, time: Duration) {
         self.spent += time;
         self.cost = Some(self.spent);
+    }
+
+    /// How long the last checkpoint has kept this PE, so far.
+    pub(super) fn cost(&self) -> Option<Duration> {
+        self.cost
     }
 }
 
@@ -110,13 +121,17 @@ mod tests {
     #[test]
     fn the_cost_is_that_of_the_last_checkpoint() {
         let mut pace = Pace::new(Interval::Best, Duration::from_hours(1), true);
-        assert!(!pace.is_due());
-        pace.begin();
+        assert!(!pace.is_due(pace.cost()));
+        let key = |superstep| Some(Key { generation: 0, superstep });
+        pace.see(key(1));
         pace.spend(Duration::from_secs(1));
+        pace.see(key(1));
         pace.spend(Duration::from_secs(2));
-        assert_eq!(pace.cost, Some(Duration::from_secs(3)));
-        pace.begin();
-        assert_eq!(pace.cost, Some(Duration::from_secs(3)), "the new one has taken nothing yet");
-        assert!(Pace::new(Interval::Time(Duration::ZERO), Duration::MAX, true).is_due());
+        assert_eq!(pace.cost(), Some(Duration::from_secs(3)));
+        pace.see(key(2));
+        assert_eq!(pace.cost(), Some(Duration::from_secs(3)), "the new one has taken nothing yet");
+        pace.spend(Duration::from_secs(1));
+        assert_eq!(pace.cost(), Some(Duration::from_secs(1)));
+        assert!(Pace::new(Interval::Time(Duration::ZERO), Duration::MAX, true).is_due(None));
     }
 }

@@ -3,7 +3,7 @@
 use super::disk::{Errand, do_errands};
 use super::error::BspError;
 use super::folder::{Folder, Lock};
-use super::kind::Run;
+use super::kind::{Left, Run};
 use super::machine::{Effect, JobOf, Machine, Message, MessageOf, Told, Waste, Work};
 use super::pace::Pace;
 use super::program::Program;
@@ -52,12 +52,14 @@ pub(super) struct RunPart<P: Program> {
     /// Whether a thread is sending what the machine said before: one at a time, or messages could
     /// overtake each other.
     is_sending: bool,
-    /// What was sent and not taken: tags, and the stages that have left them.
-    unread: BTreeSet<(u32, String)>,
+    /// No outputs will say what is unread.
+    has_failed: bool,
+    /// What was sent and not taken: tags, and stages.
+    pub(super) unread: BTreeSet<(u32, String)>,
     /// What a rank has said of the progress last.
     pub(super) note: Option<String>,
     /// The outputs, once all ranks have ended.
-    pub(super) ended: Option<BTreeMap<u32, Encoded>>,
+    pub(super) ended: Option<BTreeMap<u32, Left>>,
     pub(super) waiting: Vec<Waker>,
 }
 
@@ -99,6 +101,7 @@ impl<P: Program> RunPart<P> {
             lock: None,
             sends: Vec::new(),
             is_sending: false,
+            has_failed: false,
             unread: BTreeSet::new(),
             note: None,
             ended: None,
@@ -106,17 +109,17 @@ impl<P: Program> RunPart<P> {
         }
     }
 
-    /// Notes what was sent and not taken.
-    pub(super) fn note_unread(&mut self, tag: u32, stage: String) {
+    /// Notes tags of what was sent and not taken.
+    pub(super) fn note_unread(&mut self, tags: impl IntoIterator<Item = u32>, stage: &str) {
         // A stage may be another in each superstep.
-        if self.unread.len() < UNREAD_MAX {
-            self.unread.insert((tag, stage));
-        }
+        let room = UNREAD_MAX.saturating_sub(self.unread.len());
+        self.unread.extend(tags.into_iter().map(|tag| (tag, stage.to_owned())).take(room));
     }
 
     /// Says what is due.
     pub(super) fn look_at_clock(&mut self) {
-        self.machine.set_due(self.pace.is_due());
+        self.machine.set_cost(self.pace.cost());
+        self.machine.set_due(self.pace.is_due(self.machine.cost_of_all()));
         self.machine.set_weighing_due(self.pace.is_weighing_due());
     }
 
@@ -158,9 +161,6 @@ impl<P: Program> Part for RunPart<P> {
             match effect {
                 Effect::Send(to, told) => self.sends.push((to, told)),
                 Effect::Run(work, jobs) => {
-                    if work.is_saved {
-                        self.pace.begin();
-                    }
                     self.begun = Instant::now();
                     self.tasks.extend(jobs.into_iter().map(|job| Task::Step(work, job)));
                 }
@@ -180,7 +180,10 @@ impl<P: Program> Part for RunPart<P> {
                     self.errands.push_back(Errand::Prune(key, generation));
                 }
                 Effect::Discard(key) => self.errands.push_back(Errand::Discard(key)),
-                Effect::Fail(error) => failure = Some(error),
+                Effect::Fail(error) => {
+                    self.has_failed = true;
+                    failure = Some(error);
+                }
                 Effect::Lost(superstep) => lost = Some(superstep),
                 Effect::Weighed(shares) => {
                     self.pace.weighed(shares.is_some());
@@ -191,6 +194,11 @@ impl<P: Program> Part for RunPart<P> {
                     wakers.append(&mut self.waiting);
                 }
             }
+        }
+        self.pace.see(self.machine.saving_now.map(|(key, _)| key));
+        if !self.machine.has(0) {
+            // The PE that has the first rank waits for it.
+            self.lock = None;
         }
         let sends = if self.is_sending { Vec::new() } else { self.next_to_send() };
         let (tasks, waste) = (self.tasks.len() - before, self.machine.take_waste());
@@ -228,10 +236,20 @@ impl<P: Program> Hosted for RunPart<P> {
 
     fn end(self) {
         self.waiting.into_iter().for_each(Waker::wake);
-        for (tag, stage) in self.unread {
-            tracing::warn!("messages with tag {tag} were not taken in stage {stage}, and dropped");
+        if self.has_failed {
+            warn_of_unread(&self.unread);
         }
         discard((self.machine, self.tasks, self.errands, self.sends));
+    }
+}
+
+/// Says what was sent and not taken.
+pub(super) fn warn_of_unread(unread: &BTreeSet<(u32, String)>) {
+    for (tag, stage) in unread.iter().take(UNREAD_MAX) {
+        tracing::warn!("messages with tag {tag} were not taken in stage {stage}, and dropped");
+    }
+    if unread.len() > UNREAD_MAX {
+        tracing::warn!("nor were others, with {} other tags or stages", unread.len() - UNREAD_MAX);
     }
 }
 
@@ -268,8 +286,20 @@ pub(super) fn carry_out_but_tasks<P: Program>(
     while let Some((id, sends)) = next {
         for (to, told) in sends {
             let what = what_is_told::<P>(&told.1);
-            let sent = send::<P>(cx, id, to, told);
-            error = error.or(sent.err().map(|error| not_sent(cx.pe(), to, what, error)));
+            let is_copy = matches!(told.1, MessageOf::Kept { .. });
+            let begun = Instant::now();
+            let refused = send::<P>(cx, id, to, told).err();
+            if is_copy {
+                member.with(|_, part| part.pace.spend(begun.elapsed()));
+            }
+            let Some(refused) = refused else { continue };
+            let is_too_long = matches!(refused, TaskError::TooLarge { .. });
+            let refused = not_sent(cx.pe(), to, what, refused);
+            if !is_copy || !is_too_long {
+                error.get_or_insert(refused);
+            } else if member.with(|_, part| part.machine.cannot_keep()) == Some(true) {
+                tracing::warn!("from now on no checkpoints are kept in memory: {refused}");
+            }
         }
         let more = member.with(|id, part| (id, part.next_to_send()));
         next = more.filter(|(_, sends)| !sends.is_empty());

@@ -2,10 +2,10 @@
 
 use super::error::BspError;
 use super::folder::Folder;
-use super::kind::Run;
+use super::kind::{Left, Run};
 use super::machine::{Machine, Saving, When};
 use super::pace::{Interval, Pace};
-use super::part::RunPart;
+use super::part::{RunPart, warn_of_unread};
 use super::program::Program;
 use crate::journal::{builds, program};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,6 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use ultramarine_group::{GroupId, Groups, Invite, Member, Opened, Site};
 use ultramarine_journal::{Digest, Identity, OtherBuilds};
-use ultramarine_runtime::array::Encoded;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::Context;
 use ultramarine_runtime::wire::{WireError, encode};
@@ -159,7 +158,8 @@ impl<P: Program> Bsp<P> {
         self
     }
 
-    /// The same, whenever so much time has passed since the last one.
+    /// A checkpoint is taken as a superstep begins, once this time has passed since the last one
+    /// was begun, and that is whole.
     pub fn checkpoint_interval(mut self, time: Duration) -> Self {
         self.interval = Interval::Time(time);
         self
@@ -231,12 +231,15 @@ impl<P: Program> Bsp<P> {
     /// A rank panicked, or cannot be saved or sent; the program does what no program may
     /// ([`BspError::Program`]); the directory cannot be used; or the job ends.
     pub async fn run(self, cx: &Context) -> Result<Vec<P::Output>, BspError> {
-        let Bsp { argument, ranks, interval, folder, watch, .. } = self;
+        let Bsp { argument, ranks, mut interval, folder, watch, .. } = self;
         let is_kept = self.in_memory && cx.pes() > 1 || folder.is_some();
-        if matches!(interval, Interval::Supersteps(_) | Interval::Time(_)) && !is_kept {
-            tracing::warn!(
-                "no checkpoint outlives a PE: there is no other to keep a copy, and no directory"
-            );
+        if interval != Interval::Never && !is_kept {
+            let what = "no checkpoint is taken: there is no other PE to keep a copy";
+            match interval {
+                Interval::Best => tracing::info!("{what}, and no directory"),
+                _ => tracing::warn!("{what}, and no directory"),
+            }
+            interval = Interval::Never;
         }
         let ranks = ranks.unwrap_or(cx.pes());
         let identity = digest_of::<P>(ranks, &argument)?;
@@ -268,8 +271,9 @@ impl<P: Program> Bsp<P> {
             Some((every, f)) => tell_progress(cx, run.member(), every, f, ended).await?,
             None => ended.await?,
         };
-        let decode = |(rank, output): (u32, Encoded)| {
-            output.decode().map_err(|error| {
+        warn_of_unread(&outputs.values().flat_map(|left| left.unread.iter().cloned()).collect());
+        let decode = |(rank, left): (u32, Left)| {
+            left.output.decode().map_err(|error| {
                 let message = format!("its output: {error}");
                 BspError::Codec { rank, superstep, message }
             })

@@ -2,12 +2,13 @@
 
 use super::comm::Comm;
 use super::error::BspError;
-use super::kind::{Run, Tagged, Value};
+use super::kind::{Left, Run, Tagged, Value};
 use super::machine::{JobOf, Letter, Next as MachineNext, Step, Work};
 use super::part::{RunPart, Task, Todo, carry_out_but_tasks};
 use super::program::{Next, Program, Start};
 use serde::Serialize;
 use std::any::type_name;
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::time::Instant;
 use ultramarine_group::{GroupId, Groups, Member, Name};
@@ -99,9 +100,10 @@ fn take_step<P: Program>(
         let begun = Instant::now();
         let (program, stage) = &*state;
         let saved = encode::<P>(rank, work, &(program, stage, &letters, &results))?;
-        let took = begun.elapsed() / cx.threads() as u32;
+        let took = begun.elapsed();
         let save = |part: &mut RunPart<P>, back| {
-            part.pace.spend(took);
+            let at_once = cx.threads().min(part.machine.own().len()).max(1);
+            part.pace.spend(took / at_once as u32);
             part.machine.saved(work, rank, saved, back);
         };
         if !is_stepping {
@@ -126,16 +128,18 @@ fn take_step<P: Program>(
         }
     };
     let took = begun.elapsed();
-    if let Some(tag) = comm.left() {
+    let left = comm.left();
+    if !left.is_empty() {
         let stage = label();
-        member.with(|_, part| part.note_unread(tag, stage));
+        member.with(|_, part| part.note_unread(left, &stage));
     }
     let next = match next {
         Next::Stage(stage) => MachineNext::Awake(Box::new((program, stage))),
         Next::Sleep(stage) => MachineNext::Asleep(Box::new((program, stage))),
         Next::End(output) => {
             discard(program);
-            MachineNext::Ended(encode::<P>(rank, work, &output)?)
+            let (output, unread) = (encode::<P>(rank, work, &output)?, BTreeSet::new());
+            MachineNext::Ended(Left { output, unread })
         }
     };
     let (letters, offered) = (std::mem::take(&mut comm.sent), std::mem::take(&mut comm.offered));
@@ -144,7 +148,11 @@ fn take_step<P: Program>(
     Ok(member.act(|part| {
         part.note = note.or(part.note.take());
         part.look_at_clock();
-        part.machine.stepped(work, rank, Step { next, letters, offered, took });
+        let mut step: Step<Run<P>> = Step { next, letters, offered, took };
+        if let MachineNext::Ended(Left { unread, .. }) = &mut step.next {
+            unread.clone_from(&part.unread);
+        }
+        part.machine.stepped(work, rank, step);
     }))
 }
 

@@ -13,8 +13,8 @@ use crate::{Job, SuperstepFlags, name_of, run_program};
 use matrix::{Flags, Problem, Rows, dot};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
-use ultramarine::Result;
 use ultramarine::skeletons::bsp::{Comm, Next, Program, Start, op};
+use ultramarine::{Error, Result};
 
 /// Solve A·x = b, where b = A·1, by conjugate gradients.
 #[derive(Clone, clap::Args)]
@@ -41,6 +41,15 @@ enum Stage {
     Check,
     /// All know it.
     End,
+}
+
+/// How many iterations there were, the residual, and the rank's part of x; or p·A·p, if the matrix
+/// is not positive definite.
+type Solved = std::result::Result<(u64, f64, Vec<f64>), f64>;
+
+/// ‖b − A·x‖ / ‖b‖, from the squares.
+fn residual(left: f64, norm: f64) -> f64 {
+    if norm > 0.0 { (left / norm).sqrt() } else { left.sqrt() }
 }
 
 /// A rank's rows, and its part of each vector.
@@ -86,7 +95,7 @@ impl Program for Solver {
     type Argument = Problem;
     type Stage = Stage;
     type Message = Vec<f64>;
-    type Output = (u64, f64, Vec<f64>);
+    type Output = Solved;
 
     fn new(start: &Start, problem: &Problem) -> Self {
         let rows = Rows::of(&problem.matrix, start.rank, start.ranks);
@@ -124,6 +133,14 @@ impl Program for Solver {
             }
             Stage::Go => {
                 let curvature: f64 = comm.result().expect("all took part");
+                if self.norm == 0.0 {
+                    // So are p and x, which is right.
+                    self.send(comm);
+                    return Next::Stage(Stage::Check);
+                }
+                if curvature.is_nan() || curvature <= 0.0 {
+                    return Next::End(Err(curvature));
+                }
                 let far = self.rho / curvature;
                 for n in 0..own {
                     self.x[n] += far * self.p[n];
@@ -157,23 +174,27 @@ impl Program for Solver {
             }
             Stage::End => {
                 let left: f64 = comm.result().expect("all took part");
-                let residual = (left / self.norm).sqrt();
-                Next::End((self.iterations, residual, std::mem::take(&mut self.x)))
+                let residual = residual(left, self.norm);
+                Next::End(Ok((self.iterations, residual, std::mem::take(&mut self.x))))
             }
         }
     }
 }
 
 /// The same by one loop, for the same number of ranks: sums are added up in another order.
-fn sequential(problem: &Problem) -> (u64, f64, Vec<f64>) {
+fn sequential(problem: &Problem) -> Solved {
     let rows = Rows::of(&problem.matrix, 0, 1);
     let mut r = rows.sums.clone();
     let (mut x, mut p, mut q) = (vec![0.0; r.len()], r.clone(), r.clone());
     let norm = dot(&r, &r);
     let (mut rho, mut iterations) = (norm, 0);
-    while iterations < problem.iterations {
+    while norm > 0.0 && iterations < problem.iterations {
         rows.multiply(&p, &mut q);
-        let far = rho / dot(&p, &q);
+        let curvature = dot(&p, &q);
+        if curvature.is_nan() || curvature <= 0.0 {
+            return Err(curvature);
+        }
+        let far = rho / curvature;
         for n in 0..x.len() {
             x[n] += far * p[n];
             r[n] -= far * q[n];
@@ -190,7 +211,7 @@ fn sequential(problem: &Problem) -> (u64, f64, Vec<f64>) {
     }
     rows.multiply(&x, &mut q);
     let left: f64 = rows.sums.iter().zip(&q).map(|(b, ax)| (b - ax).powi(2)).sum();
-    (iterations, (left / norm).sqrt(), x)
+    Ok((iterations, residual(left, norm), x))
 }
 
 /// The program: reads its flags, and runs the job.
@@ -201,15 +222,19 @@ pub fn main() -> Result<()> {
 async fn conjugate_gradient(job: Job, Arguments { flags, supersteps }: Arguments) -> Result<()> {
     let problem = flags.problem()?;
     let start = Instant::now();
-    let (iterations, residual, x) = match supersteps.skeleton {
+    let parts = match supersteps.skeleton {
         Skeleton::Ranks => {
             let size = problem.matrix.size();
-            let parts = supersteps.run::<Solver>(&job, problem, size).await?;
-            let (iterations, residual, _) = parts[0];
-            (iterations, residual, parts.into_iter().flat_map(|(.., x)| x).collect())
+            supersteps.run::<Solver>(&job, problem, size).await?
         }
-        Skeleton::Sequential => sequential(&problem),
+        Skeleton::Sequential => vec![sequential(&problem)],
     };
+    let parts: std::result::Result<Vec<_>, f64> = parts.into_iter().collect();
+    let parts = parts.map_err(|curvature| {
+        Error::other(format!("the matrix is not positive definite: p·A·p is {curvature:.3e}"))
+    })?;
+    let (iterations, residual, _) = parts[0];
+    let x: Vec<f64> = parts.into_iter().flat_map(|(.., x)| x).collect();
     let farthest = x.iter().map(|x| (x - 1.0).abs()).fold(0.0, f64::max);
     let result = digest(0, &x).cast_signed();
     let report = job.report(name_of(&supersteps.skeleton), start, result).await?;

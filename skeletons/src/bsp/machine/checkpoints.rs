@@ -123,7 +123,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The run goes on from a checkpoint, which may be one on the disk.
+    /// The run goes on from a checkpoint, which may be whole on the disk.
     pub(super) fn begin_anew(&mut self, on_disk: Option<Key>) {
         let all_stored = self.all_stored.max(on_disk);
         let (stored, tried) = (on_disk, on_disk);

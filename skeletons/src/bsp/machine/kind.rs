@@ -24,6 +24,10 @@ pub trait Kind {
 
     /// How many bytes a copy takes.
     fn bytes(saved: &Self::Saved) -> usize;
+    /// How many bytes an output takes.
+    fn output_bytes(_: &Self::Output) -> usize {
+        0
+    }
     /// Tells operations from each other, also on other PEs.
     fn digest(operation: &Self::Operation) -> u64;
     /// Whether each rank gets the values of those before it, and not of all.

@@ -8,6 +8,7 @@ use super::{Doing, Kind, Seat, Step};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Duration;
 use ultramarine_topology::Pe;
 
 /// What one rank sends to another.
@@ -37,6 +38,10 @@ pub struct Facts<V> {
     pub(super) kept: Option<Key>,
     pub(super) stored: Option<Key>,
     pub(super) settled: Option<Key>,
+    /// Whether copies cannot travel.
+    pub(super) is_too_long: bool,
+    /// For how long the last checkpoint has kept a PE, at most.
+    pub(super) cost: Option<Duration>,
     /// The values of collective operations, in the order in which each rank took part, behind the
     /// digests of these.
     pub(super) collected: Vec<(u64, Spans<V>)>,

@@ -53,7 +53,9 @@ use self::superstep::Doing;
 use self::view::View;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 use ultramarine_topology::{Pe, Topology};
 
 pub use self::checkpoints::{Checkpoints, Copy, Key};
@@ -139,6 +141,11 @@ pub struct Machine<K: Kind> {
     pub saving_now: Option<(Key, usize)>,
     /// Whether a checkpoint is due, if that is told.
     is_due: bool,
+    /// A copy of a rank is longer than a message may be.
+    is_too_long: bool,
+    /// How long the last checkpoint has kept this PE, and that which it has kept for longest.
+    cost: Option<Duration>,
+    cost_of_all: Option<Duration>,
     is_weighing_due: bool,
     /// While ranks are saved to be moved: the first rank of each member then.
     moving: Option<Arc<[u32]>>,
@@ -185,6 +192,9 @@ impl<K: Kind> Machine<K> {
             checkpoints: Checkpoints::default(),
             saving_now: None,
             is_due: false,
+            is_too_long: false,
+            cost: None,
+            cost_of_all: None,
             is_weighing_due: false,
             moving: None,
             stores_since: 0,
@@ -209,6 +219,33 @@ impl<K: Kind> Machine<K> {
     /// Says whether a checkpoint is due, if that is [told](When::Told). The first PE counts.
     pub fn set_due(&mut self, is_due: bool) {
         self.is_due = is_due;
+    }
+
+    /// A copy of a rank is longer than a message may be: no more checkpoints are kept in memory.
+    /// Returns whether that is news.
+    pub fn cannot_keep(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_too_long, true)
+    }
+
+    /// Says how long the last checkpoint has kept this PE.
+    pub fn set_cost(&mut self, cost: Option<Duration>) {
+        self.cost = cost;
+    }
+
+    /// How long the last checkpoint has kept the PE that it has kept for longest, as far as all
+    /// have told each other.
+    pub fn cost_of_all(&self) -> Option<Duration> {
+        self.cost_of_all
+    }
+
+    /// The ranks of this PE.
+    pub fn own(&self) -> Range<u32> {
+        self.view.own()
+    }
+
+    /// Whether a rank is this PE's.
+    pub fn has(&self, rank: u32) -> bool {
+        self.own().contains(&rank)
     }
 
     /// What is to be done now, in this order.

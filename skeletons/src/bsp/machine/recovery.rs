@@ -132,7 +132,10 @@ impl<K: Kind> Machine<K> {
         self.superstep = key.map_or(0, |key| key.superstep);
         self.checkpoints.forget_after(key);
         self.stores_since = self.ticket;
-        self.progress.begin_anew(key.filter(|_| matches!(whence, Whence::Disk(_))));
+        // What was stored before that may be removed.
+        let is_on_disk =
+            |key: &Key| matches!(whence, Whence::Disk(_)) || self.progress.all_stored == Some(*key);
+        self.progress.begin_anew(key.filter(is_on_disk));
         let own = self.view.own();
         self.saving_now = key.map(|key| (key, own.len()));
         let awaited = own.clone().filter(|_| key.is_some()).collect();
@@ -287,29 +290,32 @@ impl<K: Kind> Machine<K> {
 
     /// Learns what all have said of checkpoints.
     pub(super) fn hear_of_checkpoints(&mut self, facts: &Facts<K::Value>) {
+        if facts.is_too_long && self.saving.in_memory {
+            self.saving.in_memory = false;
+            self.checkpoints.forget_after(self.progress.all_kept);
+        }
         let progress = &mut self.progress;
         let is_news = facts.settled > progress.all_settled;
         progress.all_settled = facts.settled;
-        if let Some(settled) = facts.settled.filter(|settled| facts.stored < Some(*settled))
-            && is_news
-            && self.saving.on_disk
-            && self.view.is_first()
-        {
-            self.effects.push(Effect::Discard(settled));
+        if let Some(settled) = facts.settled.filter(|_| is_news && self.saving.on_disk) {
+            // None has begun another one yet. (Later some may have stored that, but not this.)
+            let is_stored = facts.stored == Some(settled);
+            if is_stored {
+                progress.all_stored = Some(settled);
+            }
+            if self.view.is_first() {
+                self.effects.push(if is_stored {
+                    Effect::Prune(settled, self.generation)
+                } else {
+                    Effect::Discard(settled)
+                });
+            }
         }
         if let Some(kept) = facts.kept
             && facts.kept > progress.all_kept
         {
             progress.all_kept = facts.kept;
             drop(self.checkpoints.forget_before(kept));
-        }
-        if let Some(stored) = facts.stored
-            && facts.stored > progress.all_stored
-        {
-            progress.all_stored = facts.stored;
-            if self.view.is_first() {
-                self.effects.push(Effect::Prune(stored, self.generation));
-            }
         }
     }
 }
@@ -318,7 +324,7 @@ impl<K: Kind> Machine<K> {
 fn in_pieces<K: Kind>(copies: CopiesOf<K>) -> impl Iterator<Item = CopiesOf<K>> {
     let bytes = |copy: &Copy<K::Saved, K::Output>| match copy {
         Copy::Live(saved, _) => K::bytes(saved),
-        Copy::Ended(_) => 0,
+        Copy::Ended(output) => K::output_bytes(output),
     };
     let mut copies = copies.into_iter().peekable();
     std::iter::from_fn(move || {

@@ -33,6 +33,9 @@ macro_rules! parts {
             saving_now,
             is_due: _,
             is_weighing_due: _,
+            is_too_long,
+            cost: _,
+            cost_of_all: _,
             moving,
             stores_since: _,
             generation,
@@ -44,7 +47,7 @@ macro_rules! parts {
         (
             (home, dead, view.id, ahead, phase, superstep, ticket),
             (seats, doing, arrived, early, early_offers, early_loads, early_copies, is_quiet),
-            (checkpoints, saving_now, moving, generation, progress, outputs),
+            (checkpoints, saving_now, is_too_long, moving, generation, progress, outputs),
         )
     }};
 }

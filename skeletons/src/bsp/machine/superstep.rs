@@ -46,6 +46,8 @@ impl<K: Kind> Machine<K> {
             kept: self.progress.kept,
             stored: self.progress.stored,
             settled: self.progress.settled(self.saving),
+            is_too_long: self.is_too_long,
+            cost: self.cost,
             collected,
             are_mixed: false,
         };
@@ -106,6 +108,7 @@ impl<K: Kind> Machine<K> {
             }
         }
         self.superstep += 1;
+        self.cost_of_all = facts.cost;
         self.hear_of_checkpoints(&facts);
         // What was sent to ranks that have ended is an error where they are.
         if facts.have_all_ended && !facts.is_any_sent {
@@ -162,6 +165,8 @@ impl<V: Clone> Facts<V> {
         self.kept = self.kept.min(heard.kept);
         self.stored = self.stored.min(heard.stored);
         self.settled = self.settled.min(heard.settled);
+        self.is_too_long |= heard.is_too_long;
+        self.cost = self.cost.max(heard.cost);
         self.are_mixed |= heard.are_mixed;
         for (number, (digest, heard)) in heard.collected.into_iter().enumerate() {
             if number == self.collected.len() {

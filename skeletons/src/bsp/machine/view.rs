@@ -104,9 +104,10 @@ impl View {
         Pe::new((place + from) as u32)
     }
 
-    /// The first rank of a PE if none is dead.
+    /// The first rank of a PE if none is dead. (If there are fewer ranks than PEs, the first PE has
+    /// one: mostly that of the program, which hears there how far it is.)
     fn share(&self, pe: u32) -> u32 {
-        (u64::from(self.ranks) * u64::from(pe) / u64::from(self.topology.pes())) as u32
+        (u64::from(self.ranks) * u64::from(pe)).div_ceil(u64::from(self.topology.pes())) as u32
     }
 
     /// The first rank of a member; behind the last, the number of ranks.
@@ -143,7 +144,7 @@ impl View {
         }
         let pes = u64::from(self.topology.pes());
         // The last PE whose share does not begin behind the rank.
-        let first = (((u64::from(rank) + 1) * pes - 1) / u64::from(self.ranks)) as u32;
+        let first = (u64::from(rank) * pes / u64::from(self.ranks)) as u32;
         if self.dead.binary_search(&first).is_err() {
             return Pe::new(first);
         }

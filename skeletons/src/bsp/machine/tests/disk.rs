@@ -31,6 +31,13 @@ impl Disk {
         self.0.borrow()[&key].range(ranks).map(|(rank, copy)| (*rank, copy.clone())).collect()
     }
 
+    /// Removes what there is of a checkpoint, unless it is whole.
+    pub(super) fn discard(&self, key: Key, ranks: u32) {
+        if !self.whole(0..ranks).contains(&key) {
+            self.0.borrow_mut().remove(&key);
+        }
+    }
+
     /// Removes what is before this checkpoint, which is whole, but for the last one that is.
     pub(super) fn prune(&self, key: Key, generation: u32, ranks: u32) {
         let whole = self.whole(0..ranks);

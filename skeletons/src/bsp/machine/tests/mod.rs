@@ -5,7 +5,7 @@ mod program;
 mod schedules;
 
 use self::disk::Disk;
-use self::program::{Toy, first, step};
+use self::program::{Toy, first, hash, step};
 use super::*;
 use std::ops::Range;
 use ultramarine_group::{ActionOf, GroupId, Notice, Opening, Part, Plain, PlainGroups, Site};
@@ -21,6 +21,8 @@ struct Plan {
     is_balanced: bool,
     /// How many other things are done at least before something is in the directory.
     slowness: u32,
+    /// Of this number of stores one fails; 0: none.
+    failing: u64,
     disk: Disk,
 }
 
@@ -185,6 +187,7 @@ impl Processor {
                 Effect::Prune(key, generation) => {
                     self.plan.disk.prune(key, generation, self.plan.ranks);
                 }
+                Effect::Discard(key) => self.plan.disk.discard(key, self.plan.ranks),
                 _ => {}
             }
         }
@@ -226,8 +229,11 @@ impl Actor for Processor {
                 out.later(Message::Store(id, work, key, copies, left - 1));
             }
             Message::Store(id, work, key, copies, 0) => {
-                self.plan.disk.store(key, copies);
-                self.act(id, |Member { machine, .. }| machine.stored(work, key, true));
+                let fails = hash((self.me.number(), key)).checked_rem(self.plan.failing) == Some(0);
+                if !fails {
+                    self.plan.disk.store(key, copies);
+                }
+                self.act(id, |Member { machine, .. }| machine.stored(work, key, !fails));
             }
             Message::Restore(id, work, rank, saved) => {
                 self.act(id, |Member { machine, .. }| {
@@ -266,5 +272,5 @@ fn world(plan: &Plan) -> World<Processor> {
 
 fn plan(pes: u32, ranks: u32, saving: Saving) -> Plan {
     let topology = Arc::new(Topology::flat(pes));
-    Plan { topology, ranks, saving, is_balanced: false, slowness: 0, disk: Disk::default() }
+    Plan { topology, ranks, saving, is_balanced: false, slowness: 0, failing: 0, disk: Disk::default() }
 }

@@ -59,11 +59,12 @@ proptest! {
     fn what_was_stored_before_a_death_does_not_count(
         pes in 2..5_u32,
         slowness in 0..80_u32,
+        failing in 0..6_u64,
         choices in prop::collection::vec(0..1000_usize, 1..60),
         death in (1..5_u32, 0..600_usize, 0..5_usize),
     ) {
         let saving = Saving { when: When::Every(1), in_memory: true, on_disk: true };
-        let mut world = world(&Plan { slowness, ..plan(pes, 8, saving) });
+        let mut world = world(&Plan { slowness, failing, ..plan(pes, 8, saving) });
         world.run(&choices, &[death]);
         let (ended, failed, ..) = known(&mut world);
         prop_assert_eq!(failed, None);
@@ -76,11 +77,12 @@ proptest! {
         jobs in prop::collection::vec((1..6_u32, 0..400_usize), 1..4),
         ranks in 1..8_u32,
         in_memory: bool,
+        failing in 0..6_u64,
         choices in prop::collection::vec(0..1000_usize, 1..60),
         deaths in prop::collection::vec((0..6_u32, 0..200_usize, 0..5_usize), 0..3),
     ) {
         let saving = Saving { when: When::Every(1), in_memory, on_disk: true };
-        let mut plan = plan(1, ranks, saving);
+        let mut plan = Plan { failing, ..plan(1, ranks, saving) };
         for (number, (pes, steps)) in jobs.iter().enumerate() {
             plan.topology = Arc::new(Topology::flat(*pes));
             let last = plan.disk.whole(0..ranks).last().copied();
