@@ -16,7 +16,7 @@ pub struct Program {
     pub habit: Habit,
     /// Whether each rank that takes a step also takes part in a collective operation.
     pub collects: bool,
-    /// Whether rank 0 has less to do than others, so that ranks move.
+    /// Whether the last rank has less to do than others, so that ranks move.
     pub is_uneven: bool,
 }
 
@@ -90,7 +90,7 @@ impl Program {
         let heard: Vec<_> =
             letters.iter().map(|letter| (letter.from, letter.content.value)).collect();
         let state = hash((state, heard, results, superstep));
-        let took = if self.is_uneven { 1 + 4 * u64::from(rank > 0) } else { 0 };
+        let took = if self.is_uneven { 1 + 4 * u64::from(rank + 1 < self.ranks) } else { 0 };
         let took = Duration::from_nanos(took);
         if superstep + 1 >= self.supersteps && self.habit != Habit::Sleeps {
             return Step {
