@@ -55,8 +55,8 @@ impl Pace {
     }
 
     /// Whether it is to be seen how busy PEs are.
-    pub(super) fn is_weighing_due(&self) -> bool {
-        self.is_balanced && self.weighed.elapsed() >= self.weighing
+    pub(super) fn is_weighing_due(&self, now: Instant) -> bool {
+        self.is_balanced && now.duration_since(self.weighed) >= self.weighing
     }
 
     /// That was seen. The more often it was uneven, the later it is seen again: where moves do not
@@ -70,13 +70,13 @@ impl Pace {
 
     /// Whether a checkpoint is due, if the last one has kept a PE for so long; `None`: there was
     /// none.
-    pub(super) fn is_due(&self, cost: Option<Duration>) -> bool {
+    pub(super) fn is_due(&self, now: Instant, cost: Option<Duration>) -> bool {
         let interval = match self.interval {
             Interval::Never | Interval::Supersteps(_) => return false,
             Interval::Time(time) => time,
             Interval::Best => cost.map_or(FIRST, |cost| best_interval(cost, self.mtbf)),
         };
-        self.last.elapsed() >= interval
+        now.duration_since(self.last) >= interval
     }
 
     /// This is the checkpoint that was begun last.
@@ -121,7 +121,8 @@ mod tests {
     #[test]
     fn the_cost_is_that_of_the_last_checkpoint() {
         let mut pace = Pace::new(Interval::Best, Duration::from_hours(1), true);
-        assert!(!pace.is_due(pace.cost()));
+        let now = Instant::now();
+        assert!(!pace.is_due(now, pace.cost()));
         let key = |superstep| Some(Key { generation: 0, superstep });
         pace.see(key(1));
         pace.spend(Duration::from_secs(1));
@@ -132,6 +133,7 @@ mod tests {
         assert_eq!(pace.cost(), Some(Duration::from_secs(3)), "the new one has taken nothing yet");
         pace.spend(Duration::from_secs(1));
         assert_eq!(pace.cost(), Some(Duration::from_secs(1)));
-        assert!(Pace::new(Interval::Time(Duration::ZERO), Duration::MAX, true).is_due(None));
+        let always = Pace::new(Interval::Time(Duration::ZERO), Duration::MAX, true);
+        assert!(always.is_due(Instant::now(), None));
     }
 }

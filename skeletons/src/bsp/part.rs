@@ -12,7 +12,7 @@ use super::work::{spawn_some, take_task};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use ultramarine_group::{GroupId, Groups, Hosted, Member, Opening, Part, Site};
 use ultramarine_runtime::array::Encoded;
 use ultramarine_runtime::error::TaskError;
@@ -37,8 +37,10 @@ pub(super) struct RunPart<P: Program> {
     pub(super) argument: Arc<P::Argument>,
     pub(super) ranks: u32,
     pub(super) pace: Pace,
-    /// When the superstep began.
-    begun: Instant,
+    /// When the first rank began its step in this superstep, unless none has.
+    begun: Option<Instant>,
+    /// The superstep in which the clock was looked at last.
+    looked_in: Option<u64>,
     pub(super) tasks: VecDeque<Task<P>>,
     /// The directory for checkpoints, and what is to be done there.
     pub(super) folder: Option<Folder>,
@@ -72,8 +74,8 @@ pub(super) struct Todo<P: Program> {
     are_steps: bool,
     /// Whether there is something to be done in the directory, and no task does it.
     is_errand: bool,
-    /// How long the ranks have taken, if others are waited for now.
-    took: Option<Duration>,
+    /// When the ranks began their steps, if others are waited for now.
+    begun: Option<Instant>,
     failure: Option<BspError>,
     lost: Option<u64>,
     moved: Option<[u64; 2]>,
@@ -93,7 +95,8 @@ impl<P: Program> RunPart<P> {
             argument,
             ranks,
             pace,
-            begun: Instant::now(),
+            begun: None,
+            looked_in: None,
             tasks: VecDeque::new(),
             folder,
             errands: VecDeque::new(),
@@ -116,11 +119,18 @@ impl<P: Program> RunPart<P> {
         self.unread.extend(tags.into_iter().map(|tag| (tag, stage.to_owned())).take(room));
     }
 
+    /// A rank has taken a step, which began then and has ended now.
+    pub(super) fn note_step(&mut self, begun: Instant, now: Instant) {
+        self.begun.get_or_insert(begun);
+        self.look_at_clock(now);
+    }
+
     /// Says what is due.
-    pub(super) fn look_at_clock(&mut self) {
+    fn look_at_clock(&mut self, now: Instant) {
+        self.looked_in = Some(self.machine.superstep());
         self.machine.set_cost(self.pace.cost());
-        self.machine.set_due(self.pace.is_due(self.machine.cost_of_all()));
-        self.machine.set_weighing_due(self.pace.is_weighing_due());
+        self.machine.set_due(self.pace.is_due(now, self.machine.cost_of_all()));
+        self.machine.set_weighing_due(self.pace.is_weighing_due(now));
     }
 
     /// What a thread is to send next.
@@ -142,7 +152,9 @@ impl<P: Program> Part for RunPart<P> {
 
     fn receive(&mut self, from: Pe, message: Told<Run<P>>, _: bool) {
         // Its ranks may all sleep, or there are none.
-        self.look_at_clock();
+        if self.looked_in != Some(self.machine.superstep()) {
+            self.look_at_clock(Instant::now());
+        }
         self.machine.receive(from, message);
     }
 
@@ -161,7 +173,7 @@ impl<P: Program> Part for RunPart<P> {
             match effect {
                 Effect::Send(to, told) => self.sends.push((to, told)),
                 Effect::Run(work, jobs) => {
-                    self.begun = Instant::now();
+                    self.begun = None;
                     self.tasks.extend(jobs.into_iter().map(|job| Task::Step(work, job)));
                 }
                 Effect::Restore(work, ranks) => {
@@ -204,13 +216,13 @@ impl<P: Program> Part for RunPart<P> {
         let (tasks, waste) = (self.tasks.len() - before, self.machine.take_waste());
         let is_errand = !self.errands.is_empty() && !self.is_on_errand;
         self.is_on_errand |= is_errand;
-        let took = self.machine.is_waiting().then(|| self.begun.elapsed());
+        let begun = self.begun.filter(|_| self.machine.is_waiting());
         Box::new(Todo {
             sends,
             tasks,
             are_steps,
             is_errand,
-            took,
+            begun,
             failure,
             lost,
             moved,
@@ -260,9 +272,9 @@ pub(super) fn carry_out_but_tasks<P: Program>(
     id: GroupId,
     todo: Box<Todo<P>>,
 ) {
-    let Todo { sends, tasks, is_errand, took, failure, lost, moved, wakers, waste, .. } = *todo;
-    if let Some(took) = took {
-        cx.expect_soon(took * PATIENCE);
+    let Todo { sends, tasks, is_errand, begun, failure, lost, moved, wakers, waste, .. } = *todo;
+    if let Some(begun) = begun {
+        cx.expect_soon(begun.elapsed() * PATIENCE);
     }
     // Others wait for what is sent, and must not wait for the tasks, too.
     let is_urgent = tasks > 0 && !sends.is_empty();
@@ -287,9 +299,9 @@ pub(super) fn carry_out_but_tasks<P: Program>(
         for (to, told) in sends {
             let what = what_is_told::<P>(&told.1);
             let is_copy = matches!(told.1, MessageOf::Kept { .. });
-            let begun = Instant::now();
+            let begun = is_copy.then(Instant::now);
             let refused = send::<P>(cx, id, to, told).err();
-            if is_copy {
+            if let Some(begun) = begun {
                 member.with(|_, part| part.pace.spend(begun.elapsed()));
             }
             let Some(refused) = refused else { continue };

@@ -127,7 +127,8 @@ fn take_step<P: Program>(
             return Err(error);
         }
     };
-    let took = begun.elapsed();
+    let now = Instant::now();
+    let took = now - begun;
     let left = comm.left();
     if !left.is_empty() {
         let stage = label();
@@ -147,7 +148,7 @@ fn take_step<P: Program>(
     discard(comm);
     Ok(member.act(|part| {
         part.note = note.or(part.note.take());
-        part.look_at_clock();
+        part.note_step(begun, now);
         let mut step: Step<Run<P>> = Step { next, letters, offered, took };
         if let MachineNext::Ended(Left { unread, .. }) = &mut step.next {
             unread.clone_from(&part.unread);

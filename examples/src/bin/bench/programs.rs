@@ -21,7 +21,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     measure_sweep(bench, report)?;
-    against_mpi(bench, report, ("stencil", "--rows 512 --columns 512 --steps 10000"), 1.5)?;
+    let stencil = ("stencil", "--rows 512 --columns 1024 --steps 5000");
+    against_mpi(bench, report, stencil, 1.1)?;
     against_mpi(bench, report, ("k_medoids", "--random 20000 --k 64"), 1.05)?;
     against_mpi(bench, report, ("pi", "--intervals 1000000000"), 1.05)?;
     let knapsack = "--items 100 --seed 27";

@@ -34,8 +34,8 @@ const WORKS: [Work; 5] = [
     Work { program: "pi", flags: "--intervals 500000000", supersteps: 2 },
     Work {
         program: "stencil",
-        flags: "--rows 512 --columns 512 --steps 10000",
-        supersteps: 10_001,
+        flags: "--rows 512 --columns 1024 --steps 5000",
+        supersteps: 5001,
     },
 ];
 
