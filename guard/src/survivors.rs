@@ -30,7 +30,7 @@ impl Calls {
     }
 
     /// Whether any process listens.
-    pub(super) fn is_any_answered(mut self) -> bool {
+    pub(super) fn any_answers(mut self) -> bool {
         while !self.calls.is_empty() {
             let rest = self.deadline.saturating_duration_since(Instant::now());
             let mut answers: Vec<_> =
@@ -80,7 +80,7 @@ mod tests {
     }
 
     fn any_listens(addresses: &[SocketAddr]) -> bool {
-        Calls::begin(addresses).is_any_answered()
+        Calls::begin(addresses).any_answers()
     }
 
     #[test]
@@ -93,7 +93,7 @@ mod tests {
         let before = Calls::begin(&addresses);
         drop(other);
         assert!(!any_listens(&addresses) && !any_listens(&[]));
-        assert!(before.is_any_answered(), "it was there when it was asked");
+        assert!(before.any_answers(), "it was there when it was asked");
     }
 
     /// An address that answers nothing: its queue of connections is full.

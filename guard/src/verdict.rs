@@ -70,7 +70,7 @@ pub(super) fn job_ends_with(status: &ChildStatus, rank: u32, calls: Calls) -> bo
     match (&status.others[..], status.is_vital) {
         ([], _) => rank == 0,
         (_, Some(is_vital)) => is_vital,
-        (_, None) => !calls.is_any_answered(),
+        (_, None) => !calls.any_answers(),
     }
 }
 

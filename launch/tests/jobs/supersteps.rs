@@ -98,6 +98,9 @@ fn outputs() -> Vec<(f64, Vec<f64>)> {
 /// Runs it on a ring with checkpoints, and checks its outputs.
 async fn check(cx: &Context, every: Option<u64>) -> Result<(), BspError> {
     let mut ring = bsp::<Ring>(200).ranks(RANKS);
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        ring = ring.checkpoint_dir(folder);
+    }
     if let Some(every) = every.and_then(NonZeroU64::new) {
         ring = ring.checkpoint_every(every);
     }
@@ -143,15 +146,30 @@ fn without_a_checkpoint_it_begins_anew() {
 
 #[test]
 fn a_pe_and_its_partner_may_die_at_once() {
-    is_well_over_each_lane(4, async |cx| {
+    let main = async |cx: Context| {
         let die = async {
+            // The second is begun when the first is whole.
+            let begun = |folder| std::fs::read_dir(folder).map_or(0, Iterator::count);
+            let is_soon = || std::env::var_os(FOLDER).is_some_and(|folder| begun(folder) < 3);
+            while is_soon() && REACHED.load(Relaxed) < LAST {
+                cx.sleep(Duration::from_millis(1)).await;
+            }
             let both = [1, 2].map(|pe| kill_at(&cx, 40, Pe::new(pe)));
             let [one, other] = both;
             try_join(one, other).await
         };
         try_join(check(&cx, Some(7)), die).await?;
         Ok(())
-    });
+    };
+    over_each_lane(4, || run(main)).for_each(|(_, ended)| ended.is_well());
+    // With a directory nothing is lost.
+    for lane in ["mpi", "tcp"] {
+        let folder = tempfile::tempdir().expect("there is room");
+        let variable = [(FOLDER, folder.path().join("new").into_os_string())];
+        let Some(ended) = launched_with(4, lane, &variable, &itself(|| run(main))) else { return };
+        ended.is_well();
+        assert!(!ended.err.contains("no checkpoint is whole"), "{}", ended.err);
+    }
 }
 
 #[test]

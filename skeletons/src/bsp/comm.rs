@@ -222,8 +222,9 @@ impl<P: Program> Comm<P> {
     }
 
     /// Takes part in an exclusive scan: the [result](Self::result) of each rank is what the values
-    /// of the ranks before it [come to](Self::all_reduce). The first rank has none. (PEs tell each other the values of each PE, and not only what
-    /// they amount to: with thousands of PEs that takes a while.)
+    /// of the ranks before it come to, combined as by [`all_reduce`](Self::all_reduce). The first
+    /// rank has none. (PEs tell each other the values of each PE, and not only what they amount to:
+    /// with thousands of PEs that takes a while.)
     pub fn scan<T, F>(&mut self, value: &T, combine: F)
     where
         T: Portable,

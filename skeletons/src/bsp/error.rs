@@ -1,4 +1,4 @@
-//! Why a bulk-synchronous run has no outputs.
+//! The errors of bulk-synchronous runs.
 
 use serde::{Deserialize, Serialize};
 use ultramarine_runtime::error::TaskError;
@@ -41,8 +41,9 @@ pub enum BspError {
         /// Why not.
         message: String,
     },
-    /// The program does what no program may: it sends something to a rank that has ended, ranks
-    /// take part in different collective operations at once, or all sleep for ever.
+    /// The program does what no program may: it sends something to a rank that has ended, or more
+    /// in a superstep than fits into a message (`message_bytes_max`); ranks take part in different
+    /// collective operations at once; or all sleep for ever.
     #[error("{message}")]
     Program {
         /// What it does.

@@ -17,7 +17,7 @@ use ultramarine_journal::{
 };
 use ultramarine_runtime::array::Encoded;
 
-/// So long it is waited for the lock.
+/// How long a job waits for the lock.
 const LOCKED_WITHIN: Duration = Duration::from_secs(3);
 
 /// Copies of ranks.

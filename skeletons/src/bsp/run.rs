@@ -30,6 +30,22 @@ use ultramarine_topology::Pe;
 /// Each PE has a range of ranks. A superstep has ended when all ranks have taken their steps, and
 /// all messages have come; the PEs tell each other so in ⌈log₂ n⌉ rounds, without a master.
 ///
+/// # Checkpoints
+///
+/// A checkpoint is the states of all ranks as a superstep begins and what was sent to them,
+/// encoded. Each PE keeps its own, and a copy of another's, on another host if there is one. So it
+/// takes twice the memory of the states; and twice that while the next one is made. If a PE dies,
+/// all go back to the last checkpoint of which there is a copy of each rank, and the dead PE's
+/// ranks are those of PEs near it from then on. If there is none, they begin anew.
+///
+/// The interval is that which costs least, √(2 · cost · time between failures of the job) (Young
+/// 1974). The cost is how long the last checkpoint has kept the PE that it has kept for longest;
+/// the setting `host_mtbf` is the mean time between failures of a host. The first checkpoint, by
+/// which the cost is measured, is taken after 10 s. A job of one PE takes none, unless it has a
+/// [directory](Bsp::checkpoint_dir).
+///
+/// # Example
+///
 /// ```
 /// use serde::{Deserialize, Serialize};
 /// use ultramarine_runtime::executor::Context;
@@ -140,19 +156,8 @@ impl<P: Program> Bsp<P> {
         self
     }
 
-    /// A checkpoint is taken at the beginning of every so many supersteps, or as soon after that as
-    /// the one before is whole.
-    ///
-    /// A checkpoint is the states of all ranks and what was sent to them, encoded. Each PE keeps
-    /// its own, and a copy of another's, on another host if there is one. So it takes twice the
-    /// memory of the states; and twice that while the next one is made. If a PE dies, all go back
-    /// to the last checkpoint of which there is a copy of each rank, and the dead PE's ranks are
-    /// those of PEs near it from then on. If there is none, they begin anew.
-    ///
-    /// Without this, the interval is that which costs least, by what a checkpoint costs and by the
-    /// setting `host_mtbf`, the mean time between failures of a host (Young 1974): √(2 · cost ·
-    /// time between failures of the job). The first, by which the cost is measured, is taken after
-    /// 10 s.
+    /// A checkpoint is taken once this number of supersteps has passed since the last one was
+    /// begun, and that is whole. By default [the interval](bsp#checkpoints) is the best one.
     pub fn checkpoint_every(mut self, supersteps: NonZeroU64) -> Self {
         self.interval = Interval::Supersteps(supersteps.get());
         self
@@ -235,9 +240,10 @@ impl<P: Program> Bsp<P> {
         let is_kept = self.in_memory && cx.pes() > 1 || folder.is_some();
         if interval != Interval::Never && !is_kept {
             let what = "no checkpoint is taken: there is no other PE to keep a copy";
-            match interval {
-                Interval::Best => tracing::info!("{what}, and no directory"),
-                _ => tracing::warn!("{what}, and no directory"),
+            if interval == Interval::Best {
+                tracing::info!("{what}, and no directory");
+            } else {
+                tracing::warn!("{what}, and no directory");
             }
             interval = Interval::Never;
         }

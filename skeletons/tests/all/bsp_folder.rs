@@ -7,12 +7,12 @@ use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tempfile::TempDir;
 use ultramarine::Place;
 use ultramarine::prelude::OtherBuilds;
 use ultramarine::skeletons::bsp::{BspError, Comm, Next, Program, Start, bsp, op};
-use ultramarine_journal::{Checkpoint, inspect, read_whole, write_whole};
+use ultramarine_journal::{inspect, read_whole, write_whole};
 
 const LAST: u64 = 200;
 const RANKS: u32 = 6;
@@ -417,106 +417,4 @@ fn what_is_there_of_a_checkpoint_that_failed_is_removed() {
     let left = (3..=LAST).filter(|superstep| of(*superstep).join("ranks-0-3").exists()).count();
     // The last one is not known to have failed yet, and the one before may be about to go.
     assert!(left <= 2, "{left}");
-}
-
-/// How often something was saved.
-static SAVED: AtomicU64 = AtomicU64::new(0);
-
-fn count<S: serde::Serializer>(steps: &u64, to: S) -> Result<S::Ok, S::Error> {
-    SAVED.fetch_add(1, Relaxed);
-    to.serialize_u64(*steps)
-}
-
-/// The first rank ends at once.
-#[derive(Serialize, Deserialize)]
-struct Counted(#[serde(serialize_with = "count")] u64);
-
-impl Program for Counted {
-    type Argument = ();
-    type Stage = ();
-    type Message = ();
-    type Output = ();
-
-    fn new(_: &Start, (): &()) -> Self {
-        Counted(0)
-    }
-
-    fn step(&mut self, (): (), comm: &mut Comm<Self>) -> Next<Self> {
-        std::thread::sleep(Duration::from_millis(1));
-        self.0 += 1;
-        if comm.rank() == 0 || self.0 == 400 { Next::End(()) } else { Next::Stage(()) }
-    }
-}
-
-/// Also where the first PE, which counts the time, has nothing to save.
-#[test]
-fn checkpoints_by_time_are_as_seldom_as_they_are_to_be() {
-    let begun = Instant::now();
-    let every = Duration::from_millis(100);
-    job(vec![Place::default(); 2], async move |cx| {
-        bsp::<Counted>(()).checkpoint_interval(every).run(&cx).await?;
-        Ok(())
-    });
-    let most = begun.elapsed().as_millis() / every.as_millis() + 1;
-    let saved = SAVED.load(Relaxed);
-    assert!(saved > 0 && u128::from(saved) <= most, "{saved} of {most}");
-}
-
-/// Has more to do on its first two ranks, and ends when there is a checkpoint from after these have
-/// moved.
-#[derive(Serialize, Deserialize)]
-struct Heavy {
-    path: PathBuf,
-    has_moved: bool,
-    moved_by: Option<u64>,
-}
-
-impl Program for Heavy {
-    type Argument = PathBuf;
-    type Stage = ();
-    type Message = bool;
-    type Output = bool;
-
-    fn new(_: &Start, path: &PathBuf) -> Self {
-        Heavy { path: path.clone(), has_moved: false, moved_by: None }
-    }
-
-    fn restored(&mut self, _: &Start, _: &PathBuf) {
-        self.has_moved = true;
-    }
-
-    fn step(&mut self, (): (), comm: &mut Comm<Self>) -> Next<Self> {
-        if let Some((_, is_saved)) = comm.next() {
-            return Next::End(is_saved);
-        }
-        if comm.rank() < 2 {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        if comm.rank() == 0 {
-            let by = self.moved_by.get_or_insert(u64::MAX);
-            if self.has_moved && *by == u64::MAX {
-                *by = comm.superstep();
-            }
-            let all = Checkpoint::all_in(&self.path).unwrap_or_default();
-            let is_saved =
-                all.iter().any(|one| one.superstep > *by && one.is_whole(&self.path, 64));
-            if is_saved || comm.superstep() == 1000 {
-                comm.send_all(is_saved);
-            }
-        }
-        Next::Stage(())
-    }
-}
-
-/// The PE that has the first rank holds the lock of the directory.
-#[test]
-fn checkpoints_go_on_where_the_first_rank_moves() {
-    let folder = tempfile::tempdir().expect("there is room");
-    let path = folder.path().to_owned();
-    job(vec![Place::default(); 8], async move |cx| {
-        let run = bsp::<Heavy>(path.clone()).ranks(64).checkpoint_dir(&path);
-        let run = run.checkpoint_interval(Duration::from_millis(20));
-        assert_eq!(run.run(&cx).await?, [true; 64]);
-        Ok(())
-    });
 }

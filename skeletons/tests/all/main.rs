@@ -3,6 +3,7 @@
 
 mod bsp;
 mod bsp_folder;
+mod bsp_moves;
 mod common;
 mod dag;
 mod dag_extents;

@@ -42,7 +42,7 @@ impl<K: Kind> Machine<K> {
     pub fn set_weighing_due(&mut self, is_due: bool) {
         let has_copies = self.saving.in_memory && self.saving.when != When::Never;
         let can_move = self.ranks as usize > self.view.len() && self.view.len() > 1;
-        self.is_weighing_due = is_due && has_copies && can_move;
+        self.reports.is_weighing_due = is_due && has_copies && can_move;
     }
 
     pub(super) fn extremes(&self) -> Extremes {
@@ -57,7 +57,7 @@ impl<K: Kind> Machine<K> {
             return false;
         }
         let loads: Vec<u64> = self.seats.values_mut().map(|seat| take(&mut seat.load)).collect();
-        self.is_weighing_due = false;
+        self.reports.is_weighing_due = false;
         if !facts.extremes.are_far_apart() {
             self.say_weighed(None);
             return false;

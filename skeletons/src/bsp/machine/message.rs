@@ -110,8 +110,8 @@ pub enum Effect<K: Kind> {
     /// These ranks are made, or read from what was saved, and are [back](super::Machine::restored)
     /// then.
     Restore(Work, Vec<(u32, Option<K::Saved>)>),
-    /// It is looked in the directory of which checkpoints there are whole and intact copies of
-    /// these ranks: they are [found](super::Machine::found).
+    /// The directory is read: it is [found](super::Machine::found) of which checkpoints there are
+    /// whole and intact copies of these ranks.
     Look(Work, Range<u32>),
     /// These ranks' copies are read: they are [loaded](super::Machine::loaded).
     Load(Work, Key, Range<u32>),

@@ -48,7 +48,7 @@ mod view;
 use self::balance::Loads;
 use self::checkpoints::{Offers, Progress};
 use self::meeting::{Early, Meeting};
-use self::recovery::{Restoring, Whence};
+use self::recovery::{Restoring, Source};
 use self::superstep::Doing;
 use self::view::View;
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,7 +95,7 @@ enum Phase<K: Kind> {
         is_of_disk: bool,
         meeting: Meeting<Offers>,
     },
-    /// Somebody looks into the directory.
+    /// The directory is read.
     Looking,
     Restoring(Restoring),
     /// This number of ranks has not taken its step yet.
@@ -107,6 +107,18 @@ enum Phase<K: Kind> {
     Weighing(Meeting<Loads>),
     Ended,
     Failed(K::Error),
+}
+
+/// What a machine's owner has said to it, for the next meeting.
+#[derive(Clone, Copy, Default)]
+struct Reports {
+    /// Whether a checkpoint is due, if that is told.
+    is_due: bool,
+    is_weighing_due: bool,
+    /// A copy of a rank is longer than a message may be.
+    is_too_long: bool,
+    /// How long the last checkpoint has kept this PE.
+    cost: Option<Duration>,
 }
 
 /// See the [module](self).
@@ -139,14 +151,9 @@ pub struct Machine<K: Kind> {
     pub checkpoints: Checkpoints<K::Saved, K::Output>,
     /// The checkpoint that was begun last, and the number of own ranks that it lacks.
     pub saving_now: Option<(Key, usize)>,
-    /// Whether a checkpoint is due, if that is told.
-    is_due: bool,
-    /// A copy of a rank is longer than a message may be.
-    is_too_long: bool,
-    /// How long the last checkpoint has kept this PE, and that which it has kept for longest.
-    cost: Option<Duration>,
+    reports: Reports,
+    /// How long the last checkpoint has kept the PE that it has kept for longest.
     cost_of_all: Option<Duration>,
-    is_weighing_due: bool,
     /// While ranks are saved to be moved: the first rank of each member then.
     moving: Option<Arc<[u32]>>,
     /// Tells the stores since the last recovery from those before.
@@ -191,11 +198,8 @@ impl<K: Kind> Machine<K> {
             is_quiet: false,
             checkpoints: Checkpoints::default(),
             saving_now: None,
-            is_due: false,
-            is_too_long: false,
-            cost: None,
+            reports: Reports::default(),
             cost_of_all: None,
-            is_weighing_due: false,
             moving: None,
             stores_since: 0,
             generation: 0,
@@ -218,18 +222,18 @@ impl<K: Kind> Machine<K> {
 
     /// Says whether a checkpoint is due, if that is [told](When::Told). The first PE counts.
     pub fn set_due(&mut self, is_due: bool) {
-        self.is_due = is_due;
+        self.reports.is_due = is_due;
     }
 
     /// A copy of a rank is longer than a message may be: no more checkpoints are kept in memory.
     /// Returns whether that is news.
     pub fn cannot_keep(&mut self) -> bool {
-        !std::mem::replace(&mut self.is_too_long, true)
+        !std::mem::replace(&mut self.reports.is_too_long, true)
     }
 
     /// Says how long the last checkpoint has kept this PE.
     pub fn set_cost(&mut self, cost: Option<Duration>) {
-        self.cost = cost;
+        self.reports.cost = cost;
     }
 
     /// How long the last checkpoint has kept the PE that it has kept for longest, as far as all
@@ -266,7 +270,7 @@ impl<K: Kind> Machine<K> {
         if self.saving.on_disk {
             self.look();
         } else {
-            self.restore(Whence::Anew);
+            self.restore(Source::Anew);
         }
         self.hear_ahead();
     }

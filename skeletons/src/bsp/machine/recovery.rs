@@ -31,7 +31,7 @@ impl Restoring {
 
 /// From where a run goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Whence {
+pub(super) enum Source {
     Anew,
     Memory(Key),
     Disk(Key),
@@ -72,7 +72,7 @@ impl<K: Kind> Machine<K> {
         self.go_on_agreeing();
     }
 
-    /// Has somebody look into the directory.
+    /// Has the directory read.
     pub(super) fn look(&mut self) {
         self.ticket += 1;
         self.phase = Phase::Looking;
@@ -110,21 +110,21 @@ impl<K: Kind> Machine<K> {
         let Some(offers) = meeting.go_on(&self.view, number, early, Offers::add, say) else {
             return;
         };
-        let whence = match offers.last_whole(self.ranks) {
-            Some(key) if is_of_disk => Whence::Disk(key),
-            Some(key) => Whence::Memory(key),
+        let source = match offers.last_whole(self.ranks) {
+            Some(key) if is_of_disk => Source::Disk(key),
+            Some(key) => Source::Memory(key),
             None if self.saving.on_disk && !is_of_disk => return self.look(),
-            None => Whence::Anew,
+            None => Source::Anew,
         };
         self.generation = offers.generation.saturating_add(1);
-        self.restore(whence);
+        self.restore(source);
     }
 
     /// Goes on from a checkpoint, or from the beginning.
-    pub(super) fn restore(&mut self, whence: Whence) {
-        let key = match whence {
-            Whence::Anew => None,
-            Whence::Memory(key) | Whence::Disk(key) => Some(key),
+    pub(super) fn restore(&mut self, source: Source) {
+        let key = match source {
+            Source::Anew => None,
+            Source::Memory(key) | Source::Disk(key) => Some(key),
         };
         if key.is_none() && self.superstep > 0 && self.view.is_first() {
             self.effects.push(Effect::Lost(self.superstep));
@@ -134,7 +134,7 @@ impl<K: Kind> Machine<K> {
         self.stores_since = self.ticket;
         // What was stored before that may be removed.
         let is_on_disk =
-            |key: &Key| matches!(whence, Whence::Disk(_)) || self.progress.all_stored == Some(*key);
+            |key: &Key| matches!(source, Source::Disk(_)) || self.progress.all_stored == Some(*key);
         self.progress.begin_anew(key.filter(is_on_disk));
         let own = self.view.own();
         self.saving_now = key.map(|key| (key, own.len()));
@@ -152,7 +152,7 @@ impl<K: Kind> Machine<K> {
         if own.is_empty() {
             self.copies_are_made();
         }
-        if whence == Whence::Disk(key) {
+        if source == Source::Disk(key) {
             if self.view.is_first() {
                 self.effects.push(Effect::Prune(key, self.generation));
             }

@@ -2,7 +2,7 @@
 //! nothing of `K::State` and others that a machine has within.)
 
 use super::message::Waste;
-use super::{Kind, Machine};
+use super::{Kind, Machine, Reports};
 use std::fmt::{self, Debug};
 use std::hash::{Hash, Hasher};
 
@@ -31,10 +31,7 @@ macro_rules! parts {
             is_quiet,
             checkpoints,
             saving_now,
-            is_due: _,
-            is_weighing_due: _,
-            is_too_long,
-            cost: _,
+            reports: Reports { is_too_long, .. },
             cost_of_all: _,
             moving,
             stores_since: _,

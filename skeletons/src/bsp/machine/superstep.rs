@@ -41,13 +41,13 @@ impl<K: Kind> Machine<K> {
             is_any_sent: take(&mut self.doing.is_any_sent),
             have_all_ended: nexts().all(|next| matches!(next, Next::Ended(_))),
             is_save_due: self.view.is_first() && self.is_saved_next(),
-            is_weighing_due: self.view.is_first() && self.is_weighing_due,
+            is_weighing_due: self.view.is_first() && self.reports.is_weighing_due,
             extremes: self.extremes(),
             kept: self.progress.kept,
             stored: self.progress.stored,
             settled: self.progress.settled(self.saving),
-            is_too_long: self.is_too_long,
-            cost: self.cost,
+            is_too_long: self.reports.is_too_long,
+            cost: self.reports.cost,
             collected,
             are_mixed: false,
         };
@@ -60,7 +60,7 @@ impl<K: Kind> Machine<K> {
         let begun = self.saving_now.map(|(key, _)| key);
         let is_due = match self.saving.when {
             When::Never => false,
-            When::Told => self.is_due,
+            When::Told => self.reports.is_due,
             When::Every(every) => {
                 let last = begun.map_or(0, |key| key.superstep);
                 self.superstep + 1 - last.min(self.superstep + 1) >= every

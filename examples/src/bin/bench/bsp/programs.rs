@@ -32,11 +32,7 @@ const WORKS: [Work; 5] = [
         supersteps: 22,
     },
     Work { program: "pi", flags: "--intervals 500000000", supersteps: 2 },
-    Work {
-        program: "stencil",
-        flags: "--rows 512 --columns 1024 --steps 5000",
-        supersteps: 5001,
-    },
+    Work { program: "stencil", flags: "--rows 512 --columns 1024 --steps 5000", supersteps: 5001 },
 ];
 
 /// How a program is run on two PEs, in turn.

@@ -272,5 +272,6 @@ fn world(plan: &Plan) -> World<Processor> {
 
 fn plan(pes: u32, ranks: u32, saving: Saving) -> Plan {
     let topology = Arc::new(Topology::flat(pes));
-    Plan { topology, ranks, saving, is_balanced: false, slowness: 0, failing: 0, disk: Disk::default() }
+    let (is_balanced, slowness, failing, disk) = (false, 0, 0, Disk::default());
+    Plan { topology, ranks, saving, is_balanced, slowness, failing, disk }
 }
