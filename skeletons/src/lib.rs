@@ -88,6 +88,7 @@ mod result_future;
 pub mod search;
 mod set;
 mod share;
+pub mod table;
 
 pub use divide::{
     Algorithm, DivideAndConquer, divide_and_conquer, fork_divide_and_conquer,

@@ -1,0 +1,402 @@
+//! One PE's part of a table, as a state machine: messages and events in, effects out.
+//!
+//! The table is divided into *shares*, as many as there are PEs, which are named by them. Each has
+//! an order of PEs, see `order`: the first that lives owns it, and the next ones have copies.
+//!
+//! ```text
+//!   who asks            the owner             a copy
+//!      |---- Ask 7 -------->| applies it
+//!      |                    |---- Change 31 ---->| follows
+//!      |                    |<--- Follows 31 ----|
+//!      |<--- Answer 7 ------|
+//! ```
+//!
+//! - **Exactly once.** A request is answered when all copies have followed. If the owner dies before
+//!   that, it is sent again to the next one. That has noted, with each change, the request which
+//!   led to it and its answer: so it knows what has been done. A request of which it does not know
+//!   has changed nothing that anybody was told of.
+//! - **Order.** An owner applies one request after the other, and copies follow in that order. What
+//!   is only read is answered in turn, too: so nobody has seen what may still be lost.
+//! - **Deaths.** The first copy becomes the owner, and has new copies made: they get all entries,
+//!   and follow from there.
+//! - **Loss.** A PE that becomes the owner without having had all entries says so. So nothing is
+//!   lost as long as fewer PEs die at once than there are holders.
+//!
+//! A machine must never know what an entry is, nor how messages travel: it runs in jobs, in random
+//! schedules and in model checkers.
+
+mod kind;
+mod message;
+mod order;
+mod share;
+#[cfg(test)]
+mod tests;
+
+use self::order::{Order, holders};
+use self::share::{Copying, Owner, Role, Seen, Share, Unanswered};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::mem::take;
+use std::sync::Arc;
+use ultramarine_topology::{Pe, Topology};
+
+pub use self::kind::Kind;
+pub use self::message::{Effect, MessageOf, Request, Told, Work, WorkOf};
+pub use self::share::Known;
+
+/// What this PE has asked of a share.
+struct Asked<B> {
+    /// To whom it was sent.
+    owner: Pe,
+    next: u64,
+    unanswered: BTreeMap<u64, B>,
+}
+
+/// See the [module](self).
+pub struct Machine<K: Kind> {
+    me: Pe,
+    topology: Arc<Topology>,
+    /// The number of copies beside the owner's.
+    copies: usize,
+    /// Those that were dead when the table was opened.
+    dead_before: BTreeSet<Pe>,
+    dead: BTreeSet<Pe>,
+    asked: BTreeMap<Pe, Asked<K::Batch>>,
+    shares: BTreeMap<Pe, Share<K::Answer>>,
+    /// What others ask of shares that they hold for this PE's.
+    early: Vec<(Pe, Request, K::Batch)>,
+    /// What this PE tells itself.
+    own: VecDeque<Told<K>>,
+    effects: Vec<Effect<K>>,
+}
+
+impl<K: Kind> Machine<K> {
+    /// The machine of this PE, of a table that was opened when these PEs were dead.
+    pub fn new(me: Pe, topology: Arc<Topology>, copies: usize, dead_before: BTreeSet<Pe>) -> Self {
+        Machine {
+            me,
+            topology,
+            copies,
+            dead: dead_before.clone(),
+            dead_before,
+            asked: BTreeMap::new(),
+            shares: BTreeMap::new(),
+            early: Vec::new(),
+            own: VecDeque::new(),
+            effects: Vec::new(),
+        }
+    }
+
+    /// What is to be done now, in this order.
+    pub fn take_effects(&mut self) -> Vec<Effect<K>> {
+        while let Some((share, message)) = self.own.pop_front() {
+            self.hear(self.me, share, message);
+        }
+        take(&mut self.effects)
+    }
+
+    /// Asks something of a share. Returns the number by which it is answered.
+    pub fn ask(&mut self, share: Pe, batch: K::Batch) -> u64 {
+        let owner = self.owner(share);
+        let new = Asked { owner, next: 0, unanswered: BTreeMap::new() };
+        let asked = self.asked.entry(share).or_insert(new);
+        let number = asked.next;
+        asked.next += 1;
+        asked.unanswered.insert(number, batch.clone());
+        self.send_request(share, number, batch);
+        number
+    }
+
+    fn send_request(&mut self, share: Pe, number: u64, batch: K::Batch) {
+        let Some(asked) = self.asked.get(&share) else { return };
+        let answered_before = asked.unanswered.keys().next().copied().unwrap_or(asked.next);
+        let request = Request { by: self.me, number, answered_before };
+        self.send(asked.owner, share, MessageOf::Ask(request, batch));
+    }
+
+    fn owner(&self, share: Pe) -> Pe {
+        let mut order = Order::of(&self.topology, share);
+        order.find(|pe| !self.dead.contains(pe)).unwrap_or(self.me)
+    }
+
+    fn send(
+        &mut self,
+        to: Pe,
+        share: Pe,
+        message: MessageOf<K::Batch, K::Change, K::Answer, K::Entries>,
+    ) {
+        if to == self.me {
+            self.own.push_back((share, message));
+        } else {
+            self.effects.push(Effect::Send(to, (share, message)));
+        }
+    }
+
+    /// Something has come from another PE.
+    pub fn receive(&mut self, from: Pe, (share, message): Told<K>) {
+        self.hear(from, share, message);
+    }
+
+    fn hear(
+        &mut self,
+        from: Pe,
+        share: Pe,
+        message: MessageOf<K::Batch, K::Change, K::Answer, K::Entries>,
+    ) {
+        match message {
+            MessageOf::Ask(request, batch) => self.hear_request(share, request, batch),
+            MessageOf::Answer { number, answer } => {
+                let asked = self.asked.get_mut(&share);
+                if asked.is_some_and(|asked| asked.unanswered.remove(&number).is_some()) {
+                    self.effects.push(Effect::Answered(share, number, answer));
+                }
+            }
+            MessageOf::Change { index, request, change, answer } => {
+                self.follow(from, share, index, request, change, answer);
+            }
+            MessageOf::Fill { entries, is_first, last } => {
+                self.fill(from, share, entries, is_first, last);
+            }
+            MessageOf::Follows { index } => {
+                let Some(owner) = self.owned(share) else { return };
+                if let Some(copy) = owner.copies.get_mut(&from) {
+                    *copy = Copying::Follows(index);
+                }
+                self.answer_some(share);
+            }
+        }
+    }
+
+    /// What this PE has to see to as the owner of a share.
+    fn owned(&mut self, share: Pe) -> Option<&mut Owner<K::Answer>> {
+        match &mut self.shares.get_mut(&share)?.role {
+            Role::Owner(owner) => Some(owner),
+            Role::Copy { .. } => None,
+        }
+    }
+
+    /// Makes this PE a holder of a share that has just begun, if it was one when the table was
+    /// opened: then nothing was answered so far, since that would have taken this PE's word.
+    fn begin(&mut self, share: Pe) {
+        let first = holders(&self.topology, share, self.copies, &self.dead_before);
+        if self.shares.contains_key(&share) || !first.contains(&self.me) {
+            return;
+        }
+        if self.owner(share) != self.me {
+            let role = Role::Copy { of: first[0], is_whole: true };
+            self.shares.insert(share, Share::with(role));
+            return;
+        }
+        let mut owner = Owner::new();
+        if first[0] == self.me {
+            // They have as little as this PE.
+            owner.copies = first[1..].iter().map(|pe| (*pe, Copying::Follows(0))).collect();
+            owner.copies.retain(|pe, _| !self.dead.contains(pe));
+        }
+        self.shares.insert(share, Share::with(Role::Owner(owner)));
+        self.see_to_copies(share);
+    }
+
+    fn hear_request(&mut self, share: Pe, request: Request, batch: K::Batch) {
+        if self.owner(share) != self.me {
+            // Who asks knows of deaths of which this PE will hear.
+            self.early.push((share, request, batch));
+            return;
+        }
+        self.begin(share);
+        let Some(Share { role: Role::Owner(owner), known, index }) = self.shares.get_mut(&share)
+        else {
+            return self.effects.push(Effect::Lost(share));
+        };
+        known.forget(request);
+        let (to, number) = (request.by, request.number);
+        match known.of(request) {
+            Seen::Answered => {}
+            Seen::Done(answer) => {
+                let answer = answer.clone();
+                owner.unanswered.push_back(Unanswered { index: *index, to, number, answer });
+                self.answer_some(share);
+            }
+            Seen::Never if owner.applying.insert((to, number)) => {
+                self.effects.push(Effect::Do(share, Work::Apply(request, batch)));
+            }
+            Seen::Never => {}
+        }
+    }
+
+    /// A batch has been applied. Without a change it has only read.
+    pub fn applied(
+        &mut self,
+        share: Pe,
+        request: Request,
+        change: Option<K::Change>,
+        answer: K::Answer,
+    ) {
+        let Some(Share { role: Role::Owner(owner), known, index }) = self.shares.get_mut(&share)
+        else {
+            return;
+        };
+        let Request { by: to, number, .. } = request;
+        owner.applying.remove(&(to, number));
+        let mut told = Vec::new();
+        if let Some(change) = change {
+            *index += 1;
+            known.note(request, answer.clone());
+            let copies = owner.copies.iter().filter(|(_, copy)| **copy != Copying::Waits);
+            told.extend(copies.map(|(pe, _)| (*pe, change.clone())));
+        }
+        let index = *index;
+        owner.unanswered.push_back(Unanswered { index, to, number, answer: answer.clone() });
+        for (copy, change) in told {
+            let answer = answer.clone();
+            self.send(copy, share, MessageOf::Change { index, request, change, answer });
+        }
+        self.answer_some(share);
+    }
+
+    /// Gives the answers that all copies know of.
+    fn answer_some(&mut self, share: Pe) {
+        while let Some(next) = self.owned(share).and_then(Owner::take_answer) {
+            let Unanswered { to, number, answer, .. } = next;
+            self.send(to, share, MessageOf::Answer { number, answer });
+        }
+    }
+
+    /// Has copies made that are missing.
+    fn see_to_copies(&mut self, share: Pe) {
+        let all = holders(&self.topology, share, self.copies, &self.dead);
+        let me = self.me;
+        let Some(owner) = self.owned(share) else { return };
+        owner.copies.retain(|pe, _| all.contains(pe));
+        let new = all.into_iter().filter(|pe| *pe != me && !owner.copies.contains_key(pe));
+        let new: Vec<Pe> = new.collect();
+        owner.copies.extend(new.iter().map(|pe| (*pe, Copying::Waits)));
+        self.effects.extend(new.into_iter().map(|pe| Effect::Do(share, Work::Copy(pe))));
+        self.answer_some(share);
+    }
+
+    /// The entries of a share have been copied for a PE, in pieces, of which there is one at least.
+    pub fn copied(&mut self, share: Pe, to: Pe, pieces: Vec<K::Entries>) {
+        let Some(Share { role: Role::Owner(owner), known, index }) = self.shares.get_mut(&share)
+        else {
+            return;
+        };
+        let Some(copy) = owner.copies.get_mut(&to) else { return };
+        *copy = Copying::Told;
+        let mut last = Some((*index, known.clone()));
+        let count = pieces.len();
+        for (number, entries) in pieces.into_iter().enumerate() {
+            let last = if number + 1 == count { last.take() } else { None };
+            self.send(to, share, MessageOf::Fill { entries, is_first: number == 0, last });
+        }
+    }
+
+    /// Whether this PE follows what comes from that one.
+    fn follows(&mut self, from: Pe, share: Pe) -> bool {
+        let first = holders(&self.topology, share, self.copies, &self.dead_before);
+        if first.first() == Some(&from) && !self.dead.contains(&from) {
+            self.begin(share);
+        }
+        let share = self.shares.get(&share);
+        share.is_some_and(|share| matches!(share.role, Role::Copy { of, .. } if of == from))
+    }
+
+    fn follow(
+        &mut self,
+        from: Pe,
+        share: Pe,
+        index: u64,
+        request: Request,
+        change: K::Change,
+        answer: K::Answer,
+    ) {
+        if !self.follows(from, share) {
+            return;
+        }
+        let Some(held) = self.shares.get_mut(&share) else { return };
+        held.index = index;
+        held.known.forget(request);
+        held.known.note(request, answer);
+        self.effects.push(Effect::Do(share, Work::Follow(change)));
+        self.send(from, share, MessageOf::Follows { index });
+    }
+
+    fn fill(
+        &mut self,
+        from: Pe,
+        share: Pe,
+        entries: K::Entries,
+        is_first: bool,
+        last: Option<(u64, Known<K::Answer>)>,
+    ) {
+        if is_first {
+            let place = |pe| Order::of(&self.topology, share).position(|other| other == pe);
+            match self.shares.get(&share).map(|share| &share.role) {
+                Some(Role::Owner(_)) => return,
+                // A later owner has filled it already.
+                Some(Role::Copy { of, .. }) if place(*of) > place(from) => return,
+                _ => {}
+            }
+            self.shares.insert(share, Share::with(Role::Copy { of: from, is_whole: false }));
+        }
+        let Some(held) = self.shares.get_mut(&share) else { return };
+        let Role::Copy { of, is_whole } = &mut held.role else { return };
+        if *of != from {
+            return;
+        }
+        self.effects.push(Effect::Do(share, Work::Fill { entries, is_first }));
+        if let Some((index, known)) = last {
+            *is_whole = true;
+            (held.index, held.known) = (index, known);
+            self.send(from, share, MessageOf::Follows { index });
+        }
+    }
+
+    /// A PE has died.
+    pub fn died(&mut self, dead: Pe) {
+        if !self.dead.insert(dead) {
+            return;
+        }
+        for share in self.shares.keys().copied().collect::<Vec<_>>() {
+            self.succeed(share);
+        }
+        for held in self.shares.values_mut() {
+            held.known.forget_all_of(dead);
+            if let Role::Owner(owner) = &mut held.role {
+                owner.unanswered.retain(|answer| answer.to != dead);
+            }
+        }
+        for (share, request, batch) in take(&mut self.early) {
+            if request.by != dead {
+                self.hear_request(share, request, batch);
+            }
+        }
+        let orphans = self.asked.iter().filter(|(_, asked)| asked.owner == dead);
+        for share in orphans.map(|(share, _)| *share).collect::<Vec<_>>() {
+            self.ask_again(share);
+        }
+    }
+
+    /// Makes this PE the owner of a share if it is the next, and has copies made.
+    fn succeed(&mut self, share: Pe) {
+        if self.owner(share) != self.me {
+            return;
+        }
+        let Some(held) = self.shares.get_mut(&share) else { return };
+        match held.role {
+            Role::Copy { is_whole: false, .. } => return self.effects.push(Effect::Lost(share)),
+            Role::Copy { .. } => held.role = Role::Owner(Owner::new()),
+            Role::Owner(_) => {}
+        }
+        self.see_to_copies(share);
+    }
+
+    /// Sends what is not answered to the owner of now.
+    fn ask_again(&mut self, share: Pe) {
+        let owner = self.owner(share);
+        let Some(asked) = self.asked.get_mut(&share) else { return };
+        asked.owner = owner;
+        for (number, batch) in asked.unanswered.clone() {
+            self.send_request(share, number, batch);
+        }
+    }
+}
