@@ -63,7 +63,8 @@ mod tests {
     use ultramarine_topology::{LevelKind, Place};
 
     fn topology(sizes: &[u32]) -> Topology {
-        let place = |host: usize| Place::from_pairs([(LevelKind::Host, &format!("h{host:02}")[..])]);
+        let place =
+            |host: usize| Place::from_pairs([(LevelKind::Host, &format!("h{host:02}")[..])]);
         let places: Vec<_> = (0..)
             .zip(sizes)
             .flat_map(|(host, size)| (0..*size).map(move |_| place(host)))

@@ -69,7 +69,10 @@ pub(super) struct Unanswered<A> {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Role<A> {
     /// It follows this owner; it is not whole until it has all entries.
-    Copy { of: Pe, is_whole: bool },
+    Copy {
+        of: Pe,
+        is_whole: bool,
+    },
     Owner(Owner<A>),
 }
 

@@ -5,7 +5,8 @@
 //! is the time of those until the next one, less that of as many usual ones.
 //!
 //! A PE has memory for two checkpoints, one of which is made while the other counts. So the first
-//! two, whose memory is new, are shown apart.
+//! two, whose memory is new, are shown apart, beside the first copy of a job, whose memory is new,
+//! too.
 
 use super::{PES, ROUNDS};
 use crate::child::needs_pes;
@@ -31,6 +32,9 @@ const COPIES: usize = 5;
 pub(crate) struct Job {
     #[arg(long)]
     bytes: usize,
+    /// Copies only.
+    #[arg(long)]
+    copies: bool,
 }
 
 /// Seconds.
@@ -38,8 +42,8 @@ pub(crate) struct Job {
 pub(crate) struct Times {
     /// What the checkpoints cost, in their order.
     checkpoints: Sample,
-    /// A copy of the state to a task of the other PE.
-    copy: f64,
+    /// Copies of the state to a task of the other PE, in their order.
+    copies: Sample,
 }
 
 /// It has a large state, and does a little with it.
@@ -76,6 +80,9 @@ impl Program for Large {
 impl Job {
     pub(crate) async fn run(&self, cx: &Context) -> Result<Times> {
         needs_pes(cx, PES)?;
+        if self.copies {
+            return Ok(Times { checkpoints: Sample::new(), copies: self.copy(cx).await? });
+        }
         let outputs = bsp::<Large>(self.bytes).checkpoint_every(EVERY).run(cx).await?;
         // States are encoded once the step before has been taken, and belong to its time.
         let intervals = outputs[0][EVERY.get() as usize - 1..].chunks_exact(EVERY.get() as usize);
@@ -84,27 +91,34 @@ impl Job {
             interval.iter().map(|seconds| seconds - usual).sum()
         };
         let checkpoints = intervals.map(cost).collect();
-        let mut copy = Sample::new();
+        Ok(Times { checkpoints, copies: self.copy(cx).await? })
+    }
+
+    async fn copy(&self, cx: &Context) -> Result<Sample> {
+        let mut copies = Sample::new();
         for _ in 0..COPIES {
             let numbers = vec![1.0; self.bytes / 8];
             let start = Instant::now();
             let keep = async |_: Context, numbers: Vec<f64>| numbers.len();
             cx.spawn_at(Pe::new(1), keep, numbers).await?;
-            copy.push(start.elapsed().as_secs_f64());
+            copies.push(start.elapsed().as_secs_f64());
         }
-        Ok(Times { checkpoints, copy: copy.median() })
+        Ok(copies)
     }
 }
 
 pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     for megabytes in MEGABYTES {
         let bytes = megabytes * 1_000_000;
-        let mut job =
-            bench.on(PES, &bench.child(&format!("--threads 1 checkpoint --bytes {bytes}")));
+        let job = |flags| format!("--threads 1 checkpoint --bytes {bytes} {flags}");
+        let [mut job, mut copies] =
+            ["", "--copies"].map(|flags| bench.on(PES, &bench.child(&job(flags))));
         let mut mpi = bench.on(PES, &bench.program("mpi_bulk", &bytes.to_string()));
-        let (mut found, mut mpi_copy) = (vec![], Sample::new());
+        let (mut found, mut first_copy, mut mpi_copy) = (vec![], Sample::new(), Sample::new());
         for _ in 0..bench.rounds(ROUNDS) {
             found.push(launch::run(&mut job)?.json::<Times>()?);
+            let copies = launch::run(&mut copies)?.json::<Times>()?.copies;
+            first_copy.push(copies.values().next().unwrap_or(f64::NAN) * 1e3);
             // Gigabytes a second, by size.
             let rates: BTreeMap<usize, f64> = launch::run(&mut mpi)?.json()?;
             mpi_copy.push(bytes as f64 / 1e6 / rates[&bytes]);
@@ -112,13 +126,17 @@ pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         let millis = |of: &dyn Fn(&Times) -> f64| Sample::of(&found, |times| of(times) * 1e3);
         let nth = |n: usize| millis(&|times| times.checkpoints.values().nth(n).unwrap_or(f64::NAN));
         let later = |times: &Times| times.checkpoints.values().skip(2).collect::<Sample>().median();
-        let (later, copy) = (millis(&later), millis(&|times| times.copy));
+        let (later, copy) = (millis(&later), millis(&|times| times.copies.median()));
         let of = format!("{megabytes} MB a PE");
         report.figure(&format!("the first checkpoint of {of}"), &nth(0), Unit::MILLIS);
         report.figure(&format!("the second checkpoint of {of}"), &nth(1), Unit::MILLIS);
         report.figure(&format!("a later checkpoint of {of}"), &later, Unit::MILLIS);
+        let what = format!("the first copy of {megabytes} MB to another PE");
+        report.figure(&what, &first_copy, Unit::MILLIS);
         report.figure(&format!("a copy of {megabytes} MB to another PE"), &copy, Unit::MILLIS);
         report.figure("… by MPI, into memory used before", &mpi_copy, Unit::MILLIS);
+        let what = format!("the first checkpoint of {of}, over the first copy");
+        report.goal(&what, &nth(0).over(&first_copy), Unit::TIMES, None);
         let goal = (megabytes == LARGEST).then_some(Goal::AtMost(2.0));
         let what = format!("a later checkpoint of {of}, over a copy");
         report.goal(&what, &later.over(&copy), Unit::TIMES, goal);
