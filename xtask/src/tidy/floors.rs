@@ -36,7 +36,7 @@ const HOUSES: [House; 3] = [
         floors: &[
             &["own_thread"],
             &["journal", "parts", "result_future", "set", "share"],
-            &["bsp", "dag", "divide", "map", "search"],
+            &["bsp", "dag", "divide", "map", "search", "table"],
             &["reduce"],
         ],
     },

@@ -11,10 +11,10 @@
 //!      |<--- Answer 7 ------|
 //! ```
 //!
-//! - **Exactly once.** A request is answered when all copies have followed. If the owner dies before
-//!   that, it is sent again to the next one. That has noted, with each change, the request which
-//!   led to it and its answer: so it knows what has been done. A request of which it does not know
-//!   has changed nothing that anybody was told of.
+//! - **Exactly once.** A request is answered when all copies have followed. If the owner dies
+//!   before that, it is sent again to the next one. That has noted, with each change, the request
+//!   which led to it and its answer: so it knows what has been done. A request of which it does not
+//!   know has changed nothing that anybody was told of.
 //! - **Order.** An owner applies one request after the other, and copies follow in that order. What
 //!   is only read is answered in turn, too: so nobody has seen what may still be lost.
 //! - **Deaths.** The first copy becomes the owner, and has new copies made: they get all entries,
@@ -210,7 +210,6 @@ impl<K: Kind> Machine<K> {
         known.forget(request);
         let (to, number) = (request.by, request.number);
         match known.of(request) {
-            Seen::Answered => {}
             Seen::Done(answer) => {
                 let answer = answer.clone();
                 owner.unanswered.push_back(Unanswered { index: *index, to, number, answer });
@@ -219,7 +218,7 @@ impl<K: Kind> Machine<K> {
             Seen::Never if owner.applying.insert((to, number)) => {
                 self.effects.push(Effect::Do(share, Work::Apply(request, batch)));
             }
-            Seen::Never => {}
+            Seen::Never | Seen::Answered => {}
         }
     }
 
@@ -245,10 +244,12 @@ impl<K: Kind> Machine<K> {
             told.extend(copies.map(|(pe, _)| (*pe, change.clone())));
         }
         let index = *index;
-        owner.unanswered.push_back(Unanswered { index, to, number, answer: answer.clone() });
         for (copy, change) in told {
             let answer = answer.clone();
             self.send(copy, share, MessageOf::Change { index, request, change, answer });
+        }
+        if let Some(owner) = self.owned(share) {
+            owner.unanswered.push_back(Unanswered { index, to, number, answer });
         }
         self.answer_some(share);
     }

@@ -1,10 +1,11 @@
 //! Which PEs hold a share of the table: an order of all PEs for each share, which follows from the
 //! hierarchy alone. The first that lives is the owner, and the next ones have copies.
 //!
-//! The order begins with the share's home and goes round the hosts, one PE of each, again and again.
-//! So the owner and its copies are on different hosts, as far as there are that many. Where hosts
-//! have as many PEs, each PE has the first copy of one share. A death only moves others forward: a
-//! PE that holds a share holds it for good, and one that becomes the owner has had a copy.
+//! The order begins with the share's home and goes round the hosts, one PE of each, again and
+//! again. So the owner and its copies are on different hosts, as far as there are that many. Where
+//! hosts have as many PEs, each PE has the first copy of one share. A death only moves others
+//! forward: a PE that holds a share holds it for good, and one that becomes the owner has had a
+//! copy.
 
 use std::collections::BTreeSet;
 use ultramarine_topology::{Pe, Topology};

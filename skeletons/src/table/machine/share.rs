@@ -79,7 +79,6 @@ pub(super) enum Role<A> {
 /// What an owner has to see to.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Owner<A> {
-    /// How far each copy has followed; `None`: it does not have all entries yet.
     pub(super) copies: BTreeMap<Pe, Copying>,
     /// Requests that are being applied.
     pub(super) applying: BTreeSet<(Pe, u64)>,
@@ -110,7 +109,8 @@ impl<A> Owner<A> {
         });
         // If there are no copies, nothing is waited for.
         let followed = followed.min().unwrap_or(Some(u64::MAX))?;
-        self.unanswered.pop_front_if(|answer| answer.index <= followed)
+        let is_next = self.unanswered.front().is_some_and(|answer| answer.index <= followed);
+        is_next.then(|| self.unanswered.pop_front()).flatten()
     }
 }
 

@@ -258,14 +258,22 @@ fn check(world: &World<Processor>, log: &Log, pes: u32, copies: usize) {
         let holders = holders(&topology(pes), share, copies, &dead);
         let of = |pe: Pe| actor(pe).entries.get(&share).cloned().unwrap_or_default();
         let entries = of(holders[0]);
-        for holder in &holders {
-            assert_eq!(of(*holder), entries, "of {share} on {holder} and {}", holders[0]);
+        // What a dead PE alone had asked for may be on a copy of which the next owner knows nothing
+        // yet: it begins with the first request, and fills all copies then.
+        if actor(holders[0]).machine.shares.contains_key(&share) {
+            for holder in &holders[1..] {
+                // One of which nothing has changed may not have heard of it.
+                let role = actor(*holder).machine.shares.get(&share).map(|share| &share.role);
+                let copy = Role::Copy { of: holders[0], is_whole: true };
+                assert!(role.is_none_or(|role| *role == copy), "{holder}: {role:?}");
+                assert_eq!(of(*holder), entries, "of {share} on {holder} and {}", holders[0]);
+            }
         }
         for (key, value) in &entries {
             if let Some(winner) = log.claims.get(key) {
                 assert_eq!(value, winner);
             } else if let Some(asked) = log.asked.get(key)
-                && key / pes % 2 == 0
+                && (key / pes).is_multiple_of(2)
             {
                 assert_eq!(value & !asked, 0, "{key}: something was done twice");
                 assert_eq!(value & log.sum(*key), log.sum(*key), "{key}: something is lost");
