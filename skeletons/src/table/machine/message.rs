@@ -47,8 +47,9 @@ pub enum Work<B, C, E> {
     Apply(Request, B),
     /// A change of the owner's is made here, too.
     Follow(C),
-    /// These are added; before the first, all there are are removed.
-    Fill { entries: E, is_first: bool },
+    /// These are put aside, the first anew. With the last they take the place of what there was:
+    /// until then that counts, if the owner dies.
+    Fill { entries: E, is_first: bool, is_last: bool },
     /// All entries are [copied](super::Machine::copied) for this PE.
     Copy(Pe),
 }

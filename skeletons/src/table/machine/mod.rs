@@ -203,7 +203,8 @@ impl<K: Kind> Machine<K> {
             return;
         }
         self.begin(share);
-        let Some(Share { role: Role::Owner(owner), known, index }) = self.shares.get_mut(&share)
+        let Some(Share { role: Role::Owner(owner), known, index, .. }) =
+            self.shares.get_mut(&share)
         else {
             return self.effects.push(Effect::Lost(share));
         };
@@ -230,7 +231,8 @@ impl<K: Kind> Machine<K> {
         change: Option<K::Change>,
         answer: K::Answer,
     ) {
-        let Some(Share { role: Role::Owner(owner), known, index }) = self.shares.get_mut(&share)
+        let Some(Share { role: Role::Owner(owner), known, index, .. }) =
+            self.shares.get_mut(&share)
         else {
             return;
         };
@@ -277,7 +279,8 @@ impl<K: Kind> Machine<K> {
 
     /// The entries of a share have been copied for a PE, in pieces, of which there is one at least.
     pub fn copied(&mut self, share: Pe, to: Pe, pieces: Vec<K::Entries>) {
-        let Some(Share { role: Role::Owner(owner), known, index }) = self.shares.get_mut(&share)
+        let Some(Share { role: Role::Owner(owner), known, index, .. }) =
+            self.shares.get_mut(&share)
         else {
             return;
         };
@@ -318,7 +321,7 @@ impl<K: Kind> Machine<K> {
         held.known.forget(request);
         held.known.note(request, answer);
         self.effects.push(Effect::Do(share, Work::Follow(change)));
-        self.send(from, share, MessageOf::Follows { index });
+        self.follows_so_far(from, share);
     }
 
     fn fill(
@@ -329,26 +332,35 @@ impl<K: Kind> Machine<K> {
         is_first: bool,
         last: Option<(u64, Known<K::Answer>)>,
     ) {
-        if is_first {
-            let place = |pe| Order::of(&self.topology, share).position(|other| other == pe);
-            match self.shares.get(&share).map(|share| &share.role) {
-                Some(Role::Owner(_)) => return,
-                // A later owner has filled it already.
-                Some(Role::Copy { of, .. }) if place(*of) > place(from) => return,
-                _ => {}
-            }
-            self.shares.insert(share, Share::with(Role::Copy { of: from, is_whole: false }));
-        }
-        let Some(held) = self.shares.get_mut(&share) else { return };
+        self.begin(share);
+        let place = |pe| Order::of(&self.topology, share).position(|other| other == pe);
+        let new = Share::with(Role::Copy { of: from, is_whole: false });
+        let held = self.shares.entry(share).or_insert(new);
         let Role::Copy { of, is_whole } = &mut held.role else { return };
-        if *of != from {
+        let before = held.filled_by.unwrap_or(*of);
+        if is_first && place(before) <= place(from) {
+            held.filled_by = Some(from);
+        }
+        // A later owner may have filled it already.
+        if held.filled_by != Some(from) {
             return;
         }
-        self.effects.push(Effect::Do(share, Work::Fill { entries, is_first }));
+        let is_last = last.is_some();
         if let Some((index, known)) = last {
-            *is_whole = true;
+            (*of, *is_whole, held.filled_by) = (from, true, None);
             (held.index, held.known) = (index, known);
-            self.send(from, share, MessageOf::Follows { index });
+        }
+        let fill = Work::Fill { entries, is_first, is_last };
+        self.effects.push(Effect::Do(share, fill));
+        if is_last {
+            self.follows_so_far(from, share);
+        }
+    }
+
+    /// Says how far this PE has followed.
+    fn follows_so_far(&mut self, owner: Pe, share: Pe) {
+        if let Some(index) = self.shares.get(&share).map(|share| share.index) {
+            self.send(owner, share, MessageOf::Follows { index });
         }
     }
 
@@ -385,7 +397,10 @@ impl<K: Kind> Machine<K> {
         let Some(held) = self.shares.get_mut(&share) else { return };
         match held.role {
             Role::Copy { is_whole: false, .. } => return self.effects.push(Effect::Lost(share)),
-            Role::Copy { .. } => held.role = Role::Owner(Owner::new()),
+            Role::Copy { .. } => {
+                held.role = Role::Owner(Owner::new());
+                held.filled_by = None;
+            }
             Role::Owner(_) => {}
         }
         self.see_to_copies(share);

@@ -118,6 +118,8 @@ impl<A> Owner<A> {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Share<A> {
     pub(super) role: Role<A>,
+    /// The owner that fills a copy, if one does.
+    pub(super) filled_by: Option<Pe>,
     /// How often it has changed.
     pub(super) index: u64,
     pub(super) known: Known<A>,
@@ -125,6 +127,6 @@ pub(super) struct Share<A> {
 
 impl<A> Share<A> {
     pub(super) fn with(role: Role<A>) -> Self {
-        Share { role, index: 0, known: Known::default() }
+        Share { role, filled_by: None, index: 0, known: Known::default() }
     }
 }

@@ -66,6 +66,7 @@ struct Processor {
     machine: Machine<Toy>,
     /// By share.
     entries: BTreeMap<Pe, BTreeMap<Key, u128>>,
+    aside: BTreeMap<Pe, BTreeMap<Key, u128>>,
     work: VecDeque<(Pe, WorkOf<Toy>)>,
     to_ask: VecDeque<Vec<Op>>,
     /// What is not answered, with what was certain when it was asked.
@@ -118,11 +119,15 @@ impl Processor {
                 self.machine.applied(share, request, change, answer);
             }
             Work::Follow(change) => entries.extend(change),
-            Work::Fill { entries: some, is_first } => {
+            Work::Fill { entries: some, is_first, is_last } => {
+                let aside = self.aside.entry(share).or_default();
                 if is_first {
-                    entries.clear();
+                    aside.clear();
                 }
-                entries.extend(some);
+                aside.extend(some);
+                if is_last {
+                    *entries = take(aside);
+                }
             }
             Work::Copy(to) => {
                 let all: Vec<_> = entries.iter().map(|(key, value)| (*key, *value)).collect();
@@ -231,6 +236,7 @@ fn world(pes: u32, copies: usize, plans: &Plans) -> (World<Processor>, Rc<RefCel
             pes,
             machine: Machine::new(me, topology.clone(), copies, BTreeSet::new()),
             entries: BTreeMap::new(),
+            aside: BTreeMap::new(),
             work: VecDeque::new(),
             to_ask: plan.iter().map(&mut batch).collect(),
             open: BTreeMap::new(),
