@@ -112,7 +112,7 @@ fn a_pe_hears_that_the_job_has_ended_elsewhere_before_the_others_leave() {
         .collect();
     for (pe, thread) in threads.into_iter().enumerate() {
         let (result, heard) = within(PATIENCE, || thread.join().expect("it does not panic"));
-        assert_eq!(result.expect("nobody dies").is_some(), pe == 0);
+        assert_eq!(result.expect("no PE dies").is_some(), pe == 0);
         assert_eq!(heard, 1, "when PE {pe} leaves");
     }
     assert_eq!(root.load(SeqCst), 0);

@@ -16,7 +16,7 @@
 //!   which led to it and its answer: so it knows what has been done. A request of which it does not
 //!   know has changed nothing that anybody was told of.
 //! - **Order.** An owner applies one request after the other, and copies follow in that order. What
-//!   is only read is answered in turn, too: so nobody has seen what may still be lost.
+//!   is only read is answered in turn, too: so no answer shows what may still be lost.
 //! - **Deaths.** The first copy becomes the owner, and has new copies made: they get all entries,
 //!   and follow from there.
 //! - **Loss.** A PE that becomes the owner without having had all entries says so. So nothing is

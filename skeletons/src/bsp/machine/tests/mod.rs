@@ -23,6 +23,8 @@ struct Plan {
     slowness: u32,
     /// Of this number of stores one fails; 0: none.
     failing: u64,
+    /// Copies do not fit into messages.
+    are_too_long: bool,
     disk: Disk,
 }
 
@@ -169,6 +171,9 @@ impl Processor {
     fn carry_out(&mut self, id: GroupId, effects: Vec<Effect<Toy>>, out: &mut Outgoing<Message>) {
         for effect in effects {
             match effect {
+                Effect::Send(_, (_, MessageOf::Kept { .. })) if self.plan.are_too_long => {
+                    self.act(id, |Member { machine, .. }| _ = machine.cannot_keep());
+                }
                 Effect::Send(to, told) => {
                     self.sent += 1;
                     out.send(to, Message::Told(id, told));
@@ -272,6 +277,6 @@ fn world(plan: &Plan) -> World<Processor> {
 
 fn plan(pes: u32, ranks: u32, saving: Saving) -> Plan {
     let topology = Arc::new(Topology::flat(pes));
-    let (is_balanced, slowness, failing, disk) = (false, 0, 0, Disk::default());
-    Plan { topology, ranks, saving, is_balanced, slowness, failing, disk }
+    let (is_balanced, are_too_long, disk) = (false, false, Disk::default());
+    Plan { topology, ranks, saving, is_balanced, slowness: 0, failing: 0, are_too_long, disk }
 }

@@ -155,6 +155,19 @@ fn ranks_move_to_where_less_is_done() {
     assert_eq!(moves, Some(0), "what moves is saved");
 }
 
+/// Those on the disk are taken as before.
+#[test]
+fn copies_that_are_too_long_end_neither_the_run_nor_other_checkpoints() {
+    let saving = Saving { when: When::Every(1), in_memory: true, on_disk: true };
+    let plan = Plan { are_too_long: true, ..plan(3, 6, saving) };
+    let mut world = world(&plan);
+    world.run(&[0], &[]);
+    let (ended, failed, ..) = known(&mut world);
+    assert_eq!((ended, failed), (Some(outputs(6)), None));
+    let last = plan.disk.whole(0..6).last().map(|key| key.superstep);
+    assert!(last.is_some_and(|last| last + 4 >= LAST), "{last:?}");
+}
+
 /// In one superstep a checkpoint is taken and copied, in the next all say so, and in the third one
 /// is due, if no message is late.
 #[test]

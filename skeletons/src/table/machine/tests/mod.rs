@@ -14,7 +14,7 @@ type Key = u32;
 enum Op {
     /// Adds 1 at a place that no other has. (If it were done twice, the sum would show it.)
     Add(Key, u32),
-    /// Has the key if nobody else has.
+    /// Has the key if no other has it.
     Claim(Key, u128),
     Get(Key),
 }
