@@ -140,7 +140,9 @@ fn the_larger_part_goes_on(cut: impl FnOnce(&Cluster)) {
     let folder = Folder::new();
     let job = folder.begin(cluster.srun(2), &program);
     cut(&cluster);
-    folder.await_file("without-the-host");
+    // In the first attempt the root loses a PE of each of two hosts before it knows that it has
+    // lost all of them.
+    folder.await_file("without-the-host-in-attempt-2");
     for host in ["r1n1", "r1n2", "r2n1", "r2n2"] {
         cluster.tell(&["heal", host]);
     }
@@ -148,7 +150,8 @@ fn the_larger_part_goes_on(cut: impl FnOnce(&Cluster)) {
     let ended = job.join().expect("it is awaited");
     // The larger part goes on. The others leave, with an error, and no main task has two results.
     assert_eq!(ended.out.matches("all is well").count(), 1, "{}\n{}", ended.out, ended.err);
-    assert!(ended.out.contains("all is well in attempt 2 on PE 2"), "{}", ended.out);
+    let is_right = ended.out.contains("all is well in attempt 2 on PE 2");
+    assert!(is_right, "{}\n{}", ended.out, ended.err);
     assert!(ended.err.contains("PE 0 leaves"), "{}", ended.err);
     for pe in 2..8 {
         assert!(!ended.err.contains(&format!("PE {pe} leaves")), "{}", ended.err);
@@ -162,7 +165,7 @@ fn a_host_is_cut_off_for_a_while() {
     let folder = Folder::new();
     let job = folder.begin(cluster.srun(2), &program);
     cluster.tell(&["partition", "r1n2"]);
-    folder.await_file("without-the-host");
+    folder.await_file("without-the-host-in-attempt-1");
     cluster.tell(&["heal", "r1n2"]);
     folder.mark("healed");
     let ended = job.join().expect("it is awaited");
@@ -269,7 +272,7 @@ async fn go_on_without_a_host<const LENGTH: usize>(cx: Context) -> ultramarine::
         rounds = if cx.dead() < 2 { 0 } else { rounds + 1 };
         mark("begun");
     }
-    mark("without-the-host");
+    mark(&format!("without-the-host-in-attempt-{}", cx.attempt()));
     let push = push_map(&cx.supervised(), task, 0..400).await?;
     assert_eq!(push.into_iter().sum::<u64>(), (0..400).map(|n: u64| n * n).sum::<u64>());
     while !is_marked("healed") {
