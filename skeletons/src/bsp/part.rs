@@ -276,8 +276,8 @@ pub(super) fn carry_out_but_tasks<P: Program>(
     if let Some(begun) = begun {
         cx.expect_soon(begun.elapsed() * PATIENCE);
     }
-    // Others wait for what is sent, and must not wait for the tasks, too.
-    let is_urgent = tasks > 0 && !sends.is_empty();
+    // Others wait for what is sent now, or was sent last, and must not wait for the tasks, too.
+    let is_urgent = tasks > 0;
     wakers.into_iter().for_each(Waker::wake);
     discard(waste);
     if is_errand {

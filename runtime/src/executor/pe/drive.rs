@@ -20,8 +20,9 @@ use std::time::{Duration, Instant};
 /// cannot wake it or while workers are busy. Each pause is longer than the one before.
 const POLL_INTERVAL_MIN: Duration = Duration::from_micros(50);
 
-/// The same while a worker looks for work, too: it takes turns itself, and would wait for those of
-/// the driver.
+/// The same while workers take turns themselves, since they look for work or their tasks are short:
+/// they would wait for those of the driver, and for their core. (Two cores of a virtual machine,
+/// steps of 30 µs: each time that the driver woke, a step took twice as long.)
 const POLL_INTERVAL_BESIDE: Duration = Duration::from_micros(400);
 
 /// The longest pause while the whole PE rests: half a percent of a core. On the root also while its
@@ -119,9 +120,9 @@ impl Processor {
             if turn.is_streaming {
                 streamed_at = Some(Instant::now());
             }
+            let are_shared = self.turns.were_shared() || self.crew.has_idle(self.lost_workers());
             if turn.work_came || turn.is_streaming {
-                let is_any_looking = self.crew.has_idle(self.lost_workers());
-                interval = if is_any_looking { POLL_INTERVAL_BESIDE } else { POLL_INTERVAL_MIN };
+                interval = if are_shared { POLL_INTERVAL_BESIDE } else { POLL_INTERVAL_MIN };
             }
             let due = turn.due.map(|due| self.turns.until(due));
             // Of what the standby does no worker is busy: the driver looks at it all the same.

@@ -79,6 +79,7 @@ impl Processor {
     /// Takes a turn at the engine if it is free.
     fn turn_if_free(self: &Arc<Self>) -> Option<Turn> {
         let engine = self.turns.try_engine()?;
+        self.turns.share();
         let (turn, results, _discarded) = self.turn_at(engine, Effort::Brief);
         self.settle_all(results);
         drop_left();
@@ -87,7 +88,9 @@ impl Processor {
 
     /// Sends what waits for that, amid a task that will go on.
     pub(crate) fn send_amid_task(self: &Arc<Self>) {
-        self.turn_amid_task();
+        if !self.turns.outbox().is_empty() {
+            self.turn_amid_task();
+        }
         self.pump_amid_task();
     }
 
@@ -100,6 +103,7 @@ impl Processor {
 
     fn turn_amid_task(self: &Arc<Self>) {
         let Some(engine) = self.turns.try_engine() else { return };
+        self.turns.share();
         let (_, results, _discarded) = self.turn_at(engine, Effort::None);
         self.settle_later(results);
     }

@@ -34,6 +34,8 @@ pub(crate) struct Turns<S: EngineSite> {
     expected_until_ns: AtomicU64,
     /// Stolen tasks that take long to pack, for the packer thread.
     pub(super) packer: Serial<(Fish, S::Task)>,
+    /// Whether a worker has taken a turn since the driver's last one.
+    is_shared: AtomicBool,
     /// When the clock of the turns began.
     started: Instant,
 }
@@ -49,6 +51,7 @@ impl<S: EngineSite> Turns<S> {
             has_unsettled: AtomicBool::new(false),
             expected_until_ns: AtomicU64::new(0),
             packer: Serial::default(),
+            is_shared: AtomicBool::new(false),
             started: Instant::now(),
         }
     }
@@ -89,6 +92,18 @@ impl<S: EngineSite> Turns<S> {
     pub(crate) fn engine(&self) -> MutexGuard<'_, Option<Engine<S>>> {
         // A panic under this lock is a defect of ours; the job ends by other means then.
         self.engine.lock()
+    }
+
+    /// A worker takes a turn.
+    pub(super) fn share(&self) {
+        if !self.is_shared.load(Ordering::Relaxed) {
+            self.is_shared.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a worker has taken a turn since the last call.
+    pub(super) fn were_shared(&self) -> bool {
+        self.is_shared.swap(false, Ordering::Relaxed)
     }
 
     /// What waits for the next turn.

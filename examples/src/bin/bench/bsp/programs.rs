@@ -28,7 +28,7 @@ const WORKS: [Work; 5] = [
     Work { program: "k_medoids", flags: "--random 25000 --k 100", supersteps: 45 },
     Work {
         program: "pagerank",
-        flags: "--random 500000 --edges 5000000 --rounds 20",
+        flags: "--random 1000000 --edges 10000000 --rounds 20",
         supersteps: 22,
     },
     Work { program: "pi", flags: "--intervals 500000000", supersteps: 2 },
