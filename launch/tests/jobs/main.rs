@@ -25,6 +25,7 @@ mod shared_memory;
 mod strangers;
 mod successions;
 mod supersteps;
+mod table;
 mod threads;
 mod under_mpi;
 mod values;

@@ -14,3 +14,4 @@ mod journal;
 mod maps;
 mod search;
 mod skeletons;
+mod table;

@@ -18,9 +18,10 @@
 //! - **Order.** An owner applies one request after the other, and copies follow in that order. What
 //!   is only read is answered in turn, too: so no answer shows what may still be lost.
 //! - **Deaths.** The first copy becomes the owner, and has new copies made: they get all entries,
-//!   and follow from there.
-//! - **Loss.** A PE that becomes the owner without having had all entries says so. So nothing is
-//!   lost as long as fewer PEs die at once than there are holders.
+//!   and follow from there. As a share begins, its copies are made likewise.
+//! - **Loss.** A PE that becomes the owner without having had all entries says so, unless it was to
+//!   have them from the beginning: then there were none. So nothing is lost as long as fewer PEs
+//!   die at once than there are holders.
 //!
 //! A machine must never know what an entry is, nor how messages travel: it runs in jobs, in random
 //! schedules and in model checkers.
@@ -57,7 +58,7 @@ pub struct Machine<K: Kind> {
     topology: Arc<Topology>,
     /// The number of copies beside the owner's.
     copies: usize,
-    /// Those that were dead when the table was opened.
+    /// Some of those that were dead when the table was opened, if not all.
     dead_before: BTreeSet<Pe>,
     dead: BTreeSet<Pe>,
     asked: BTreeMap<Pe, Asked<K::Batch>>,
@@ -70,7 +71,8 @@ pub struct Machine<K: Kind> {
 }
 
 impl<K: Kind> Machine<K> {
-    /// The machine of this PE, of a table that was opened when these PEs were dead.
+    /// The machine of this PE, of a table that was opened when these PEs were dead. Not all need be
+    /// known, and other PEs may know of others; but none of these may have held anything.
     pub fn new(me: Pe, topology: Arc<Topology>, copies: usize, dead_before: BTreeSet<Pe>) -> Self {
         Machine {
             me,
@@ -166,6 +168,12 @@ impl<K: Kind> Machine<K> {
         }
     }
 
+    /// The shares that this PE owns, as far as they have begun.
+    pub fn owned_shares(&self) -> impl Iterator<Item = Pe> {
+        let owned = self.shares.iter().filter(|(_, held)| matches!(held.role, Role::Owner(_)));
+        owned.map(|(share, _)| *share)
+    }
+
     /// What this PE has to see to as the owner of a share.
     fn owned(&mut self, share: Pe) -> Option<&mut Owner<K::Answer>> {
         match &mut self.shares.get_mut(&share)?.role {
@@ -174,26 +182,18 @@ impl<K: Kind> Machine<K> {
         }
     }
 
-    /// Makes this PE a holder of a share that has just begun, if it was one when the table was
-    /// opened: then nothing was answered so far, since that would have taken this PE's word.
+    /// Whether this PE was to hold the share when the table was opened. As long as it holds none,
+    /// nothing was answered, since that would have taken its word.
+    fn is_first_holder(&self, share: Pe) -> bool {
+        holders(&self.topology, share, self.copies, &self.dead_before).contains(&self.me)
+    }
+
+    /// Makes this PE the owner of a share that has just begun.
     fn begin(&mut self, share: Pe) {
-        let first = holders(&self.topology, share, self.copies, &self.dead_before);
-        if self.shares.contains_key(&share) || !first.contains(&self.me) {
-            return;
+        if !self.shares.contains_key(&share) && self.is_first_holder(share) {
+            self.shares.insert(share, Share::with(Role::Owner(Owner::new())));
+            self.see_to_copies(share);
         }
-        if self.owner(share) != self.me {
-            let role = Role::Copy { of: first[0], is_whole: true };
-            self.shares.insert(share, Share::with(role));
-            return;
-        }
-        let mut owner = Owner::new();
-        if first[0] == self.me {
-            // They have as little as this PE.
-            owner.copies = first[1..].iter().map(|pe| (*pe, Copying::Follows(0))).collect();
-            owner.copies.retain(|pe, _| !self.dead.contains(pe));
-        }
-        self.shares.insert(share, Share::with(Role::Owner(owner)));
-        self.see_to_copies(share);
     }
 
     fn hear_request(&mut self, share: Pe, request: Request, batch: K::Batch) {
@@ -295,11 +295,7 @@ impl<K: Kind> Machine<K> {
     }
 
     /// Whether this PE follows what comes from that one.
-    fn follows(&mut self, from: Pe, share: Pe) -> bool {
-        let first = holders(&self.topology, share, self.copies, &self.dead_before);
-        if first.first() == Some(&from) && !self.dead.contains(&from) {
-            self.begin(share);
-        }
+    fn follows(&self, from: Pe, share: Pe) -> bool {
         let share = self.shares.get(&share);
         share.is_some_and(|share| matches!(share.role, Role::Copy { of, .. } if of == from))
     }
@@ -332,7 +328,6 @@ impl<K: Kind> Machine<K> {
         is_first: bool,
         last: Option<(u64, Known<K::Answer>)>,
     ) {
-        self.begin(share);
         let place = |pe| Order::of(&self.topology, share).position(|other| other == pe);
         let new = Share::with(Role::Copy { of: from, is_whole: false });
         let held = self.shares.entry(share).or_insert(new);
@@ -394,9 +389,12 @@ impl<K: Kind> Machine<K> {
         if self.owner(share) != self.me {
             return;
         }
+        let is_first_holder = self.is_first_holder(share);
         let Some(held) = self.shares.get_mut(&share) else { return };
         match held.role {
-            Role::Copy { is_whole: false, .. } => return self.effects.push(Effect::Lost(share)),
+            Role::Copy { is_whole: false, .. } if !is_first_holder => {
+                return self.effects.push(Effect::Lost(share));
+            }
             Role::Copy { .. } => {
                 held.role = Role::Owner(Owner::new());
                 held.filled_by = None;

@@ -1,0 +1,359 @@
+//! What programs ask of a table.
+
+use super::error::TableError;
+use super::kind::{Answer, Batch, TableKey, TableValue};
+use super::open::Head;
+use super::part::TablePart;
+use super::store::hash;
+use super::update::encode_update;
+use futures_util::future::try_join_all;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError};
+use std::task::{Context as TaskContext, Poll};
+use ultramarine_group::{GroupId, Groups, Hosted, Member, Opened};
+use ultramarine_runtime::code::Stateless;
+use ultramarine_runtime::error::TaskError;
+use ultramarine_runtime::executor::{Context, Portable, discard};
+use ultramarine_runtime::wire::decode;
+use ultramarine_topology::Pe;
+
+/// The most keys of a message.
+const KEYS_AT_ONCE: usize = 1024;
+
+/// A distributed table, on one PE; see the [module](super). If it was [opened](super::table) here,
+/// dropping it closes the table on all PEs.
+pub struct Table<K: TableKey, V: TableValue> {
+    cx: Context,
+    id: GroupId,
+    head: Arc<Head>,
+    member: Member<TablePart<K, V>>,
+    /// If it was opened here: it is open for as long as that is there, and so are its types noted.
+    _opened: Option<(Opened<TablePart<K, V>>, Arc<()>)>,
+}
+
+/// A table as it travels to other PEs; see [`Table::reference`].
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct TableRef<K, V> {
+    pub(super) id: GroupId,
+    #[serde(with = "shared")]
+    pub(super) head: Arc<Head>,
+    types: PhantomData<fn(K, V)>,
+}
+
+impl<K, V> TableRef<K, V> {
+    pub(super) fn new(id: GroupId, head: Arc<Head>) -> Self {
+        TableRef { id, head, types: PhantomData }
+    }
+}
+
+impl<K, V> Clone for TableRef<K, V> {
+    fn clone(&self) -> Self {
+        TableRef::new(self.id, self.head.clone())
+    }
+}
+
+impl<K, V> std::fmt::Debug for TableRef<K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableRef").field("name", &self.head.name).finish_non_exhaustive()
+    }
+}
+
+/// Heads travel by value.
+mod shared {
+    use super::{Arc, Head};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(head: &Arc<Head>, to: S) -> Result<S::Ok, S::Error> {
+        (**head).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Head>, D::Error> {
+        Head::deserialize(from).map(Arc::new)
+    }
+}
+
+impl<K: TableKey, V: TableValue> TableRef<K, V> {
+    /// The table on this PE, for as long as it is open.
+    ///
+    /// # Errors
+    ///
+    /// It is closed.
+    pub fn on(&self, cx: &Context) -> Result<Table<K, V>, TableError> {
+        // Messages of the table may be on their way to this PE; the invitation, too.
+        self.accept(cx);
+        let member = Groups::<TablePart<K, V>>::on(cx).find(self.id);
+        let member = member.ok_or_else(|| self.head.closed())?;
+        let (cx, head) = (cx.independent(), self.head.clone());
+        Ok(Table { cx, id: self.id, head, member, _opened: None })
+    }
+}
+
+impl<K: TableKey, V: TableValue> std::fmt::Debug for Table<K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table").field("name", &self.head.name).finish_non_exhaustive()
+    }
+}
+
+impl<K: TableKey, V: TableValue> Table<K, V> {
+    pub(super) fn new(
+        (opened, types): (Opened<TablePart<K, V>>, Arc<()>),
+        head: Arc<Head>,
+    ) -> Self {
+        let (cx, member) = (opened.context().clone(), opened.member().clone());
+        Table { cx, id: opened.id(), head, member, _opened: Some((opened, types)) }
+    }
+
+    /// What tasks on other PEs need to use the table: give it to them as an argument.
+    ///
+    /// ```
+    /// use ultramarine_runtime::executor::Context;
+    /// use ultramarine_skeletons::table::{Table, TableError, TableRef};
+    /// use ultramarine_topology::Pe;
+    ///
+    /// async fn insert_there(cx: &Context, table: &Table<u64, u64>) -> Result<(), TableError> {
+    ///     let insert = async |cx: Context, table: TableRef<u64, u64>| {
+    ///         table.on(&cx)?.insert_if_absent(1, 2).await
+    ///     };
+    ///     cx.spawn_at(Pe::new(1), insert, table.reference()).await??;
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn reference(&self) -> TableRef<K, V> {
+        TableRef::new(self.id, self.head.clone())
+    }
+
+    /// The PE to which a key belongs first: its share.
+    fn share(&self, key: &K) -> Pe {
+        let place = u128::from(hash(key)) * u128::from(self.cx.pes()) >> 64;
+        Pe::new(place as u32)
+    }
+
+    /// Asks something of a share.
+    fn ask(&self, share: Pe, batch: Batch<K, V>) -> Asking<K, V> {
+        let mut number = None;
+        let wanted = self.member.act(|part| number = Some(part.ask(share, batch)));
+        if let Some((id, todo)) = wanted {
+            TablePart::carry_out(&self.cx, &self.member, id, todo);
+        }
+        let asked = number.map(|number| (share, number));
+        Asking { member: self.member.clone(), head: self.head.clone(), id: self.id, asked }
+    }
+
+    /// Inserts an entry, unless the key has one. Returns whether it was inserted.
+    ///
+    /// # Errors
+    ///
+    /// Any [`TableError`].
+    pub async fn insert_if_absent(&self, key: K, value: V) -> Result<bool, TableError> {
+        let inserted = self.insert_all_if_absent([(key, value)]).await?;
+        Ok(inserted.first().is_some_and(|is_new| *is_new))
+    }
+
+    /// Inserts entries, but for those whose keys have one. Returns of each whether it was inserted.
+    ///
+    /// # Errors
+    ///
+    /// Any [`TableError`]. Some may have been inserted then.
+    pub async fn insert_all_if_absent(
+        &self,
+        entries: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<Vec<bool>, TableError> {
+        let batch = |rows: Vec<(K, V)>| Ok(Batch::Insert(rows.into()));
+        let inserted = |answer| match answer {
+            Answer::Inserted(inserted) => Some(Ok(inserted)),
+            _ => None,
+        };
+        self.ask_all(entries, |(key, _)| key, batch, inserted).await
+    }
+
+    /// The value of a key, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// Any [`TableError`].
+    pub async fn get(&self, key: K) -> Result<Option<V>, TableError> {
+        Ok(self.get_all([key]).await?.pop().flatten())
+    }
+
+    /// The values of keys.
+    ///
+    /// # Errors
+    ///
+    /// Any [`TableError`].
+    pub async fn get_all(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Option<V>>, TableError> {
+        let got = |answer| match answer {
+            Answer::Got(values) => Some(Ok(values)),
+            _ => None,
+        };
+        self.ask_all(keys, |key| key, |keys| Ok(Batch::Get(keys.into())), got).await
+    }
+
+    /// Has the owner of a key call `f` with the key, its value, and the argument. `f` may change
+    /// the value, set one, or take it away. Returns what `f` returns.
+    ///
+    /// # Errors
+    ///
+    /// Any [`TableError`].
+    pub async fn update<F, A, R>(&self, f: F, key: K, argument: A) -> Result<R, TableError>
+    where
+        F: Fn(&K, &mut Option<V>, A) -> R + Stateless,
+        A: Portable,
+        R: Portable,
+    {
+        const { F::CHECKED };
+        let mut results = self.update_all(f, [(key, argument)]).await?;
+        results.pop().ok_or_else(|| self.head.panicked("an update has no result".into()))
+    }
+
+    /// Has the owners of keys [update](Self::update) them. Updates of the same key are done in this
+    /// order.
+    ///
+    /// # Errors
+    ///
+    /// Any [`TableError`]. Some may have been done then.
+    pub async fn update_all<F, A, R>(
+        &self,
+        f: F,
+        arguments: impl IntoIterator<Item = (K, A)>,
+    ) -> Result<Vec<R>, TableError>
+    where
+        F: Fn(&K, &mut Option<V>, A) -> R + Stateless,
+        A: Portable,
+        R: Portable,
+    {
+        const { F::CHECKED };
+        let batch = |arguments: Vec<(K, A)>| {
+            let update = encode_update::<F, K, V, A, R>(f, &arguments);
+            Ok(Batch::Update(update.map_err(|reason| codec("argument", reason))?.into()))
+        };
+        let updated = |answer| match answer {
+            Answer::Updated(results) => {
+                Some(decode(&results).map_err(|error| codec("result", error.to_string())))
+            }
+            _ => None,
+        };
+        self.ask_all(arguments, |(key, _)| key, batch, updated).await
+    }
+
+    /// The number of entries. (What is inserted meanwhile may count or not.)
+    ///
+    /// # Errors
+    ///
+    /// Any [`TableError`].
+    pub async fn len(&self) -> Result<u64, TableError> {
+        let all = (0..self.cx.pes()).map(Pe::new).map(|share| self.ask(share, Batch::Len));
+        let all = try_join_all(all.collect::<Vec<_>>()).await?;
+        Ok(all.into_iter().map(|answer| if let Answer::Len(len) = answer { len } else { 0 }).sum())
+    }
+
+    /// Whether there are no entries.
+    ///
+    /// # Errors
+    ///
+    /// Any [`TableError`].
+    pub async fn is_empty(&self) -> Result<bool, TableError> {
+        Ok(self.len().await? == 0)
+    }
+
+    /// Calls `f` with each entry that this PE owns. All entries are those of all living PEs. Nothing
+    /// else is done with the entries of this PE meanwhile.
+    pub fn for_each_local(&self, mut f: impl FnMut(&K, &V)) {
+        let owned = |_, part: &mut TablePart<K, V>| (part.owned(), part.store.clone());
+        let Some((shares, store)) = self.member.with(owned) else { return };
+        let store = store.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = shares.into_iter().filter_map(|share| store.share(share)).flatten();
+        entries.for_each(|(key, value)| f(key, value));
+    }
+
+    /// Asks many things, those of a share in as few messages as need be. Returns the answers in the
+    /// order of the things.
+    async fn ask_all<T, R>(
+        &self,
+        things: impl IntoIterator<Item = T>,
+        key: impl Fn(&T) -> &K,
+        batch: impl Fn(Vec<T>) -> Result<Batch<K, V>, TableError>,
+        results: impl Fn(Answer<V>) -> Option<Result<Vec<R>, TableError>>,
+    ) -> Result<Vec<R>, TableError> {
+        let mut batches: BTreeMap<Pe, (Vec<usize>, Vec<T>)> = BTreeMap::new();
+        let (mut places, mut asked, mut count) = (Vec::new(), Vec::new(), 0);
+        let mut ask = |share, (at, things): (Vec<usize>, Vec<T>)| {
+            places.push((share, at));
+            asked.push(self.ask(share, batch(things)?));
+            Ok::<_, TableError>(())
+        };
+        for thing in things {
+            let share = self.share(key(&thing));
+            let (at, of_share) = batches.entry(share).or_default();
+            at.push(count);
+            of_share.push(thing);
+            count += 1;
+            if at.len() == KEYS_AT_ONCE {
+                let full = (std::mem::take(at), std::mem::take(of_share));
+                ask(share, full)?;
+            }
+        }
+        for (share, rest) in batches {
+            if !rest.0.is_empty() {
+                ask(share, rest)?;
+            }
+        }
+        let mut all: Vec<Option<R>> = Vec::new();
+        all.resize_with(count, || None);
+        for (answer, (share, at)) in try_join_all(asked).await?.into_iter().zip(places) {
+            let answer = match answer {
+                Answer::Full(bytes) => return Err(self.head.full(share, bytes)),
+                Answer::Failed(message) => return Err(self.head.panicked(message)),
+                answer => answer,
+            };
+            let of_share = results(answer).transpose()?.unwrap_or_default();
+            for (place, result) in at.into_iter().zip(of_share) {
+                all[place] = Some(result);
+            }
+        }
+        let missing = || self.head.panicked("an answer lacks some keys".into());
+        all.into_iter().collect::<Option<_>>().ok_or_else(missing)
+    }
+}
+
+fn codec(what: &str, reason: String) -> TableError {
+    TaskError::Codec { what: what.into(), reason }.into()
+}
+
+/// A request. Dropping it before it is ready does not take it back.
+struct Asking<K: TableKey, V: TableValue> {
+    member: Member<TablePart<K, V>>,
+    head: Arc<Head>,
+    id: GroupId,
+    /// `None`: the table was over.
+    asked: Option<(Pe, u64)>,
+}
+
+impl<K: TableKey, V: TableValue> Future for Asking<K, V> {
+    type Output = Result<Answer<V>, TableError>;
+
+    fn poll(self: Pin<&mut Self>, task: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        let asked = self.asked;
+        let poll = |part: &mut TablePart<K, V>| {
+            asked.map(|asked| part.poll_answer(asked, task.waker()))
+        };
+        match self.member.with_opening(self.id, poll)? {
+            Some(Some(polled)) => polled,
+            _ => Poll::Ready(Err(self.head.closed())),
+        }
+    }
+}
+
+impl<K: TableKey, V: TableValue> Drop for Asking<K, V> {
+    fn drop(&mut self) {
+        if let Some(asked) = self.asked {
+            discard(self.member.with(|_, part| part.forget(asked)));
+        }
+    }
+}

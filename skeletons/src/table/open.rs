@@ -1,0 +1,182 @@
+//! How a table is opened, and how other PEs take part.
+
+use super::error::TableError;
+use super::kind::{TableKey, TableValue};
+use super::machine::Machine;
+use super::part::TablePart;
+use super::{Table, TableRef};
+use serde::{Deserialize, Serialize};
+use std::any::type_name;
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use ultramarine_group::{GroupId, Groups, Invite, Opened, Site};
+use ultramarine_journal::Digest;
+use ultramarine_runtime::executor::Context;
+use ultramarine_topology::Pe;
+
+/// What all PEs know of a table.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Head {
+    pub(super) name: String,
+    copies: usize,
+    pub(super) memory_max: Option<usize>,
+    /// Those that were dead when it was opened, as far as that is known to be before it began.
+    dead_before: Vec<Pe>,
+}
+
+impl Head {
+    pub(super) fn lost(&self, cx: &Context) -> TableError {
+        TableError::Lost { table: self.name.clone(), dead: cx.dead(), holders: 1 + self.copies }
+    }
+
+    pub(super) fn panicked(&self, message: String) -> TableError {
+        TableError::Panicked { table: self.name.clone(), message }
+    }
+
+    pub(super) fn closed(&self) -> TableError {
+        TableError::Closed { table: self.name.clone() }
+    }
+
+    pub(super) fn full(&self, pe: Pe, bytes: usize) -> TableError {
+        let (table, limit) = (self.name.clone(), self.memory_max.unwrap_or(0));
+        TableError::Full { table, pe, bytes, limit }
+    }
+}
+
+/// A table that is spread over all PEs: [`open`](Opening::open) opens it.
+///
+/// See the [module](super) for what it is.
+pub fn table<'a, K: TableKey, V: TableValue>(
+    cx: &'a Context,
+    name: impl Into<String>,
+) -> Opening<'a, K, V> {
+    let types = PhantomData;
+    Opening { cx, name: name.into(), copies: 1, memory_max: None, types }
+}
+
+/// A table that is yet to be opened; see [`table`].
+#[must_use = "a table is not there until it is opened"]
+pub struct Opening<'a, K, V> {
+    cx: &'a Context,
+    name: String,
+    copies: usize,
+    memory_max: Option<usize>,
+    types: PhantomData<fn(K, V)>,
+}
+
+impl<K: TableKey, V: TableValue> Opening<'_, K, V> {
+    /// The number of copies of each entry beside the owner's, on other hosts as far as there are
+    /// that many. The table outlives so many deaths at once; after a death copies are made anew.
+    /// Default 1. (Each change travels to each copy.)
+    pub fn copies(mut self, copies: usize) -> Self {
+        self.copies = copies;
+        self
+    }
+
+    /// The most that entries may take on a PE, with the copies of others' that it has, in bytes.
+    /// What would be more is [refused](TableError::Full). An entry counts as its place in the map,
+    /// and, if it has memory elsewhere, as much as its encoding. (Updates are refused once the
+    /// limit is passed: what they will take is not known.) Default: no limit.
+    pub fn memory_max(mut self, bytes: usize) -> Self {
+        self.memory_max = Some(bytes);
+        self
+    }
+
+    /// Opens the table. The main task that a root's death has started anew finds the entries there
+    /// if it opens the same table. A table that another PE's task opens ends with that PE.
+    ///
+    /// # Errors
+    ///
+    /// The table is open with [other types](TableError::OtherTypes), or the job ends.
+    pub fn open(self) -> Result<Table<K, V>, TableError> {
+        let Opening { cx, name, copies, memory_max, .. } = self;
+        let types = note_types::<K, V>(cx, &name)?;
+        let mut digest = Digest::default();
+        digest.add(b"table");
+        digest.add(name.as_bytes());
+        let opened = Opened::<TablePart<K, V>>::new(cx, digest.finish(), cx.pe() != cx.root());
+        let known = opened.member().with(|_, part| part.head.clone());
+        let head = known.unwrap_or_else(|| {
+            // Before an earlier root opened it, these may have lived.
+            let is_first = cx.attempt() == 1 || cx.pe() != cx.root();
+            let dead = (0..cx.pes()).map(Pe::new).filter(|pe| is_first && cx.is_dead(*pe));
+            Arc::new(Head { name, copies, memory_max, dead_before: dead.collect() })
+        });
+        let invitation = TableInvitation::<K, V> { head: head.clone(), types: PhantomData };
+        let part = invitation.make(opened.context(), opened.id())?;
+        opened.start(invitation, part)?;
+        Ok(Table::new((opened, types), head))
+    }
+}
+
+impl<K, V> std::fmt::Debug for Opening<'_, K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Opening");
+        shown.field("name", &self.name).field("copies", &self.copies).finish_non_exhaustive()
+    }
+}
+
+/// The types of the tables that programs on this PE have open, by their names.
+#[derive(Default)]
+struct OpenTypes(Mutex<BTreeMap<String, (&'static str, Weak<()>)>>);
+
+/// Notes the types of a table, for as long as what is returned is there. (A table of other types
+/// would be another group, which does not know of this one.)
+fn note_types<K: TableKey, V: TableValue>(cx: &Context, name: &str) -> Result<Arc<()>, TableError> {
+    let wanted = type_name::<(K, V)>();
+    let open = cx.pe_local::<OpenTypes>();
+    let mut open = open.0.lock().unwrap_or_else(PoisonError::into_inner);
+    open.retain(|_, (_, token)| token.strong_count() > 0);
+    match open.get(name).map(|(types, token)| (*types, token.upgrade())) {
+        Some((types, Some(token))) if types == wanted => Ok(token),
+        Some((types, Some(_))) => {
+            let (open, wanted) = (types.to_owned(), wanted.to_owned());
+            Err(TableError::OtherTypes { table: name.to_owned(), open, wanted })
+        }
+        _ => {
+            let token = Arc::new(());
+            open.insert(name.to_owned(), (wanted, Arc::downgrade(&token)));
+            Ok(token)
+        }
+    }
+}
+
+/// What makes a PE take part in a table.
+pub(super) struct TableInvitation<K, V> {
+    pub(super) head: Arc<Head>,
+    types: PhantomData<fn(K, V)>,
+}
+
+impl<K, V> Clone for TableInvitation<K, V> {
+    fn clone(&self) -> Self {
+        TableInvitation { head: self.head.clone(), types: PhantomData }
+    }
+}
+
+impl<K: TableKey, V: TableValue> Invite<TablePart<K, V>> for TableInvitation<K, V> {
+    fn send(&self, cx: &Context, to: Option<Pe>, id: GroupId) -> Result<(), TableError> {
+        let invited = async |cx: Context, told: TableRef<K, V>| {
+            told.accept(&cx);
+        };
+        let told = TableRef::new(id, self.head.clone());
+        Ok(match to {
+            Some(pe) => cx.tell(pe, invited, told),
+            None => cx.tell_all(invited, told),
+        }?)
+    }
+
+    fn make(&self, cx: &Context, _: GroupId) -> Result<TablePart<K, V>, TableError> {
+        let (topology, dead) = (cx.topology().clone(), self.head.dead_before.iter().copied());
+        let machine = Machine::new(cx.pe(), topology, self.head.copies, dead.collect());
+        Ok(TablePart::new(machine, self.head.clone()))
+    }
+}
+
+impl<K: TableKey, V: TableValue> TableRef<K, V> {
+    /// Makes this PE's part, unless it is there.
+    pub(super) fn accept(&self, cx: &Context) {
+        let invitation = TableInvitation { head: self.head.clone(), types: PhantomData };
+        Groups::<TablePart<K, V>>::on(cx).accept(self.id, invitation);
+    }
+}

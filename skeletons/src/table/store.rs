@@ -1,0 +1,188 @@
+//! The entries that a PE holds. They change under a lock of their own, since the code of keys and
+//! values is the user's.
+
+use super::kind::{Answer, Batch, Change, Of, Many, TableKey, TableValue};
+use super::update::run_update;
+use foldhash::fast::FixedState;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::BuildHasher;
+use std::mem::{size_of, take};
+use ultramarine_runtime::wire::encoded_len;
+use ultramarine_topology::Pe;
+
+/// The entries of a share. All PEs hash alike.
+pub(super) type Share<K, V> = HashMap<K, V, FixedState>;
+
+/// The most entries that a copy is filled with at once.
+const PIECE_ENTRIES_MAX: usize = 4096;
+
+/// The hash of a key, by which it belongs to a share.
+pub(super) fn hash<K: TableKey>(key: &K) -> u64 {
+    // Other than that by which it has its place in the share.
+    FixedState::with_seed(1).hash_one(key)
+}
+
+/// See the [module](self).
+pub(super) struct Store<K, V> {
+    shares: HashMap<Pe, Share<K, V>>,
+    /// Copies that are being filled.
+    aside: HashMap<Pe, Share<K, V>>,
+    /// The most that entries may take, in bytes, and what they take, if there is a limit.
+    limit: Option<usize>,
+    bytes: usize,
+}
+
+impl<K: TableKey, V: TableValue> Store<K, V> {
+    pub(super) fn new(limit: Option<usize>) -> Self {
+        Store { shares: HashMap::new(), aside: HashMap::new(), limit, bytes: 0 }
+    }
+
+    pub(super) fn share(&self, share: Pe) -> Option<&Share<K, V>> {
+        self.shares.get(&share)
+    }
+
+    /// Does what is asked of a share. Returns what has changed, if anything.
+    pub(super) fn apply(
+        &mut self,
+        share: Pe,
+        batch: Batch<K, V>,
+    ) -> (Option<Change<K, V>>, Answer<V>) {
+        match batch {
+            Batch::Insert(rows) => self.insert(share, rows),
+            Batch::Get(keys) => {
+                let share = self.shares.entry(share).or_default();
+                (None, Answer::Got(keys.iter().map(|key| share.get(key).cloned()).collect()))
+            }
+            Batch::Update(update) => self.update(share, &update),
+            Batch::Len => {
+                let len = self.shares.get(&share).map_or(0, HashMap::len);
+                (None, Answer::Len(len as u64))
+            }
+        }
+    }
+
+    fn insert(&mut self, at: Pe, rows: Many<(K, V)>) -> (Option<Change<K, V>>, Answer<V>) {
+        if let Some(limit) = self.limit {
+            let share = self.shares.entry(at).or_default();
+            let new = rows.iter().filter(|(key, _)| !share.contains_key(key));
+            let bytes = self.bytes + new.map(|(key, value)| size_of_entry(key, value)).sum::<usize>();
+            if bytes > limit {
+                return (None, Answer::Full(bytes));
+            }
+        }
+        let share = self.shares.entry(at).or_default();
+        share.reserve(rows.len());
+        let (mut inserted, mut bytes) = (Vec::with_capacity(rows.len()), 0);
+        for (key, value) in rows.iter() {
+            let place = share.entry(key.clone());
+            inserted.push(matches!(place, Entry::Vacant(_)));
+            if let Entry::Vacant(place) = place {
+                if self.limit.is_some() {
+                    bytes += size_of_entry(key, value);
+                }
+                place.insert(value.clone());
+            }
+        }
+        self.bytes += bytes;
+        let new = inserted.iter().filter(|is_new| **is_new).count();
+        let change = if new == 0 {
+            None
+        } else if new == inserted.len() {
+            Some(rows)
+        } else {
+            let new = rows.iter().zip(&inserted).filter(|(_, is_new)| **is_new);
+            Some(new.map(|(row, _)| row.clone()).collect::<Vec<_>>().into())
+        };
+        (change.map(Change::Inserted), Answer::Inserted(inserted))
+    }
+
+    fn update(&mut self, at: Pe, update: &[u8]) -> (Option<Change<K, V>>, Answer<V>) {
+        if self.limit.is_some_and(|limit| self.bytes > limit) {
+            return (None, Answer::Full(self.bytes));
+        }
+        let share = take(self.shares.entry(at).or_default());
+        let (share, growth, done) = run_update(share, update, self.limit.is_some());
+        self.shares.insert(at, share);
+        self.bytes = self.bytes.saturating_add_signed(growth);
+        match done {
+            Ok((changed, results)) => (Some(Change::Updated(changed)), Answer::Updated(results)),
+            Err(message) => (None, Answer::Failed(message)),
+        }
+    }
+
+    /// Makes a change of the owner's here, too.
+    pub(super) fn follow(&mut self, at: Pe, change: Change<K, V>) {
+        let share = self.shares.entry(at).or_default();
+        let is_measured = self.limit.is_some();
+        let size = |key: &K, value: &V| if is_measured { size_of_entry(key, value) } else { 0 };
+        match change {
+            Change::Inserted(rows) => {
+                let sizes = rows.iter().map(|(key, value)| size(key, value));
+                self.bytes += sizes.sum::<usize>();
+                share.extend(rows.into_vec());
+            }
+            Change::Updated(changed) => {
+                for (key, value) in changed {
+                    let new = value.as_ref().map_or(0, |value| size(&key, value));
+                    let old = share.get(&key).map_or(0, |old| size(&key, old));
+                    self.bytes = (self.bytes + new).saturating_sub(old);
+                    match value {
+                        Some(value) => _ = share.insert(key, value),
+                        None => _ = share.remove(&key),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Fills a copy.
+    pub(super) fn fill(&mut self, share: Pe, rows: Many<(K, V)>, is_first: bool, is_last: bool) {
+        let aside = self.aside.entry(share).or_default();
+        if is_first {
+            aside.clear();
+        }
+        aside.extend(rows.into_vec());
+        if is_last && let Some(whole) = self.aside.remove(&share) {
+            self.shares.insert(share, whole);
+            self.measure();
+        }
+    }
+
+    /// The entries of a share, in pieces.
+    pub(super) fn copy(&self, share: Pe) -> Vec<Many<(K, V)>> {
+        let entries = self.shares.get(&share).into_iter().flatten();
+        let entries: Vec<_> = entries.map(|(key, value)| (key.clone(), value.clone())).collect();
+        if entries.is_empty() {
+            return vec![entries.into()];
+        }
+        entries.chunks(PIECE_ENTRIES_MAX).map(|piece| piece.to_vec().into()).collect()
+    }
+
+    /// Measures all entries anew, if there is a limit.
+    fn measure(&mut self) {
+        if self.limit.is_some() {
+            let entries = self.shares.values().flatten();
+            self.bytes = entries.map(|(key, value)| size_of_entry(key, value)).sum();
+        }
+    }
+}
+
+/// About what an entry takes: itself, its place in the map, and what it has elsewhere, which is
+/// about as long as its encoding.
+pub(super) fn size_of_entry<K: TableKey, V: TableValue>(key: &K, value: &V) -> usize {
+    let place = (size_of::<(K, V)>() + 1) * 8 / 7;
+    let elsewhere = if has_elsewhere::<K>() || has_elsewhere::<V>() {
+        encoded_len(&(key, value)).unwrap_or(0)
+    } else {
+        0
+    };
+    place + elsewhere
+}
+
+fn has_elsewhere<T>() -> bool {
+    std::mem::needs_drop::<T>()
+}
+
+/// See [`Of`].
+pub(super) type WorkOf<K, V> = super::machine::WorkOf<Of<K, V>>;

@@ -1,0 +1,107 @@
+//! Functions that update entries. They travel to the owner, by their names.
+
+use super::kind::{TableKey, TableValue};
+use super::store::{Share, size_of_entry};
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::rc::Rc;
+use ultramarine_runtime::code::{Arrive, Code, CodeRef, Stateless};
+use ultramarine_runtime::executor::{Portable, caught};
+use ultramarine_runtime::wire::{WireError, decode, encode};
+
+/// What has changed, with the results, encoded.
+type Updated<K, V> = (Vec<(K, Option<V>)>, Vec<u8>);
+
+/// Where a function finds the entries, and leaves what has come of it.
+struct Place<K, V> {
+    share: Share<K, V>,
+    /// By how much the entries have grown, in bytes, if that is measured.
+    growth: Option<isize>,
+    done: Result<Updated<K, V>, String>,
+}
+
+type Site<K, V> = Rc<RefCell<Place<K, V>>>;
+
+/// The code of an update.
+struct Update<F, A, R>(F, PhantomData<fn(A) -> R>);
+
+impl<F: Copy, A, R> Clone for Update<F, A, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F: Copy, A, R> Copy for Update<F, A, R> {}
+
+impl<F, K, V, A, R> Arrive<Site<K, V>> for Update<F, A, R>
+where
+    F: Fn(&K, &mut Option<V>, A) -> R + Stateless,
+    K: TableKey,
+    V: TableValue,
+    A: Portable,
+    R: Portable,
+{
+    fn arrive(self, at: Site<K, V>, argument: &[u8]) {
+        let mut at = at.borrow_mut();
+        let Place { share, growth, done } = &mut *at;
+        let size = |key: &K, value: &Option<V>| {
+            value.as_ref().map_or(0, |value| size_of_entry(key, value).cast_signed())
+        };
+        let run = || -> Result<Updated<K, V>, WireError> {
+            let arguments: Vec<(K, A)> = decode(argument)?;
+            let (mut changed, mut results) = (Vec::new(), Vec::new());
+            for (key, argument) in arguments {
+                let mut value = share.remove(&key);
+                let before = growth.map_or(0, |_| size(&key, &value));
+                results.push((self.0)(&key, &mut value, argument));
+                if let Some(value) = &value {
+                    share.insert(key.clone(), value.clone());
+                }
+                if let Some(growth) = growth {
+                    *growth += size(&key, &value) - before;
+                }
+                changed.push((key, value));
+            }
+            Ok((changed, encode(&results)?))
+        };
+        *done = caught(std::any::type_name::<F>(), run)
+            .and_then(|done| done.map_err(|error| error.to_string()));
+    }
+}
+
+/// Encodes an update: a function, and keys with what it gets for each.
+pub(super) fn encode_update<F, K, V, A, R>(f: F, arguments: &[(K, A)]) -> Result<Vec<u8>, String>
+where
+    F: Fn(&K, &mut Option<V>, A) -> R + Stateless,
+    K: TableKey,
+    V: TableValue,
+    A: Portable,
+    R: Portable,
+{
+    let code = Code::<Site<K, V>>::of(Update::<F, A, R>(f, PhantomData));
+    let reference = code.reference().map_err(|error| error.to_string())?;
+    let mut bytes = reference.to_bytes().to_vec();
+    bytes.extend(encode(&arguments).map_err(|error| error.to_string())?);
+    Ok(bytes)
+}
+
+/// Runs an update with the entries of a share. Returns them, and by how many bytes they have grown,
+/// if that is to be measured.
+pub(super) fn run_update<K: TableKey, V: TableValue>(
+    share: Share<K, V>,
+    update: &[u8],
+    is_measured: bool,
+) -> (Share<K, V>, isize, Result<Updated<K, V>, String>) {
+    let done = Err("the update has not run".to_owned());
+    let site: Site<K, V> = Rc::new(RefCell::new(Place { share, growth: is_measured.then_some(0), done }));
+    let code = CodeRef::split(update).and_then(|(reference, argument)| {
+        Ok((Code::<Site<K, V>>::resolve(reference)?, argument))
+    });
+    match code {
+        Ok((code, argument)) => code.arrive(site.clone(), argument),
+        Err(error) => site.borrow_mut().done = Err(error.to_string()),
+    }
+    let mut place = site.borrow_mut();
+    let done = std::mem::replace(&mut place.done, Ok(Default::default()));
+    (std::mem::take(&mut place.share), place.growth.unwrap_or(0), done)
+}

@@ -1,0 +1,175 @@
+//! Distributed tables in whole jobs.
+
+use crate::common::{job, on_all_hierarchies};
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use ultramarine::Place;
+use ultramarine::prelude::*;
+use ultramarine::skeletons::table::{Table, TableError, TableRef, table};
+use ultramarine_testkit::racks;
+
+#[test]
+fn each_entry_is_inserted_once_and_found_by_all() {
+    on_all_hierarchies(async |cx: Context| {
+        let squares = table::<u64, u64>(&cx, "squares").open()?;
+        let insert = async |cx: Context, (table, from): (TableRef<u64, u64>, u64)| {
+            let entries = (from..from + 3000).map(|n| (n, n * n));
+            let inserted = table.on(&cx)?.insert_all_if_absent(entries).await?;
+            Ok::<_, TableError>(inserted.into_iter().filter(|is_new| *is_new).count())
+        };
+        // Each PE inserts what the one before has inserted in part.
+        let tasks = (0..cx.pes()).map(|pe| {
+            let argument = (squares.reference(), u64::from(pe) * 1500);
+            cx.spawn_at(Pe::new(pe), insert, argument)
+        });
+        let mut inserted = 0;
+        for task in tasks.collect::<Vec<_>>() {
+            inserted += task.await??;
+        }
+        let all = 1500 * (u64::from(cx.pes()) + 1);
+        assert_eq!((inserted as u64, squares.len().await?), (all, all));
+        assert_eq!(squares.get(1234).await?, Some(1234 * 1234));
+        let got = squares.get_all((0..all + 2).rev()).await?;
+        let wanted = (0..all + 2).rev().map(|n| (n < all).then_some(n * n));
+        assert!(got.into_iter().eq(wanted));
+        let local = async |cx: Context, table: TableRef<u64, u64>| {
+            let mut local = 0;
+            table.on(&cx)?.for_each_local(|n, square| {
+                assert_eq!(n * n, *square);
+                local += 1;
+            });
+            Ok::<u64, TableError>(local)
+        };
+        let mut owned = 0;
+        for pe in 0..cx.pes() {
+            owned += cx.spawn_at(Pe::new(pe), local, squares.reference()).await??;
+        }
+        assert_eq!(owned, all);
+        Ok(())
+    });
+}
+
+#[test]
+fn updates_of_a_key_are_done_in_order_and_say_what_they_return() {
+    on_all_hierarchies(async |cx: Context| {
+        let texts = table::<String, Vec<u32>>(&cx, "texts").copies(2).open()?;
+        let push = |_: &String, list: &mut Option<Vec<u32>>, n: u32| {
+            let list = list.get_or_insert_default();
+            list.push(n);
+            list.len()
+        };
+        let keys = ["a", "b", "c"].map(str::to_owned);
+        let updates = (0..30).map(|n| (keys[n as usize % 3].clone(), n));
+        let lengths = texts.update_all(push, updates).await?;
+        assert!(lengths.into_iter().eq((0..30).map(|n| n / 3 + 1)));
+        let all = texts.get_all(keys.clone()).await?;
+        for (list, first) in all.into_iter().zip(0..) {
+            assert!(list.unwrap().into_iter().eq((first..30).step_by(3)));
+        }
+        let take = |key: &String, list: &mut Option<Vec<u32>>, ()| (key.clone(), list.take());
+        let (key, list) = texts.update(take, keys[1].clone(), ()).await?;
+        assert_eq!((key, list.map(|list| list.len())), (keys[1].clone(), Some(10)));
+        assert_eq!(texts.get(keys[1].clone()).await?, None);
+        assert_eq!((texts.len().await?, texts.is_empty().await?), (2, false));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_table_has_no_more_than_its_limit() {
+    job(vec![Place::default(); 2], async |cx: Context| {
+        let texts = table::<u64, String>(&cx, "texts").memory_max(100_000).open()?;
+        let text = |n: u64| (n, "x".repeat(1000));
+        let mut inserted = 0;
+        let error = loop {
+            match texts.insert_if_absent(text(inserted).0, text(inserted).1).await {
+                Ok(is_new) => assert!(is_new),
+                Err(error) => break error,
+            }
+            inserted += 1;
+        };
+        assert!(matches!(&error, TableError::Full { limit: 100_000, .. }), "{error}");
+        // Two PEs with a copy of each entry.
+        assert!((80..100).contains(&inserted), "{inserted}");
+        assert_eq!((texts.len().await?, texts.get(inserted).await?), (inserted, None));
+        // What is smaller, or goes, has room.
+        let remove = |_: &u64, text: &mut Option<String>, ()| drop(text.take());
+        texts.update_all(remove, (0..inserted / 2).map(|n| (n, ()))).await?;
+        assert!(texts.insert_if_absent(inserted, text(0).1).await?);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_name_is_of_one_table_until_that_is_closed() {
+    job(vec![Place::default(); 3], async |cx: Context| {
+        let first = table::<u64, u64>(&cx, "table").open()?;
+        let error = table::<u64, u32>(&cx, "table").open().unwrap_err();
+        assert!(matches!(&error, TableError::OtherTypes { .. }), "{error}");
+        assert!(first.insert_if_absent(1, 2).await?);
+        let again = table::<u64, u64>(&cx, "table").open()?;
+        assert_eq!(again.get(1).await?, Some(2), "it is the same one");
+        let reference = first.reference();
+        drop(first);
+        assert_eq!(again.get(1).await?, Some(2), "it is open still");
+        drop(again);
+        let error = reference.on(&cx).map(|_: Table<u64, u64>| ()).unwrap_err();
+        assert!(matches!(&error, TableError::Closed { .. }), "{error}");
+        let anew = table::<u64, u32>(&cx, "table").open()?;
+        assert!(anew.is_empty().await?);
+        Ok(())
+    });
+}
+
+/// A key that some code of the user's does not like.
+#[derive(Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+struct Picky(u32);
+
+impl Hash for Picky {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+#[test]
+fn what_panics_at_the_owner_is_an_error_of_all_who_ask() {
+    job(vec![Place::default(); 3], async |cx: Context| {
+        let picky = table::<Picky, u32>(&cx, "picky").open()?;
+        picky.insert_all_if_absent((0..10).map(|n| (Picky(n), n))).await?;
+        let update = |_: &Picky, _: &mut Option<u32>, n: u32| assert_ne!(n, 7, "not seven");
+        let updates = (0..10).map(|n| (Picky(n), n));
+        let error = picky.update_all(update, updates).await.unwrap_err();
+        let TableError::Panicked { table, message } = &error else { panic!("{error}") };
+        assert!(table == "picky" && message.contains("not seven"), "{error}");
+        Ok(())
+    });
+}
+
+/// The sums of a table do not depend on who adds, nor in which order.
+#[test]
+fn many_tasks_count_together() {
+    job(racks(&[2, 2], 1), async |cx: Context| {
+        let counts = table::<u64, u64>(&cx, "counts").copies(3).open()?;
+        let count = async |cx: Context, (table, from): (TableRef<u64, u64>, u64)| {
+            let table = table.on(&cx)?;
+            let add = |_: &u64, count: &mut Option<u64>, more: u64| {
+                *count = Some(count.unwrap_or(0) + more);
+            };
+            for n in from..from + 50 {
+                table.update(add, n % 7, n).await?;
+            }
+            Ok::<(), TableError>(())
+        };
+        let tasks = (0..20).map(|task| {
+            cx.spawn(Distance::ONE, count, (counts.reference(), task * 50))
+        });
+        for task in tasks.collect::<Vec<_>>() {
+            task.await??;
+        }
+        let mut wanted = BTreeMap::new();
+        (0..1000_u64).for_each(|n| *wanted.entry(n % 7).or_insert(0) += n);
+        let got = counts.get_all(0..7).await?;
+        assert!(got.into_iter().flatten().eq(wanted.into_values()));
+        Ok(())
+    });
+}
