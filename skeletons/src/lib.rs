@@ -53,6 +53,8 @@
 //! | [`dag`](dag::dag) | each node on the PE that owns it, when its inputs are there | Leliveld ch. 2–4 |
 //! | **supersteps** | | |
 //! | [`bsp`](bsp::bsp) | each PE has some ranks, which compute, send each other messages, and meet | NEWT ch. 3–4 |
+//! | **entries by key** | | |
+//! | [`table`](table::table) | the owner of a key does what is asked of it; others have copies | planned in SymGridPar2 §5 |
 //! | **single tasks** | | |
 //! | [`TaskSet`] | the program spawns tasks and takes each result when it comes | |
 //! | [`select`], [`race`] | the first future that ends counts; the others are cancelled | |
@@ -69,6 +71,7 @@
 //! | How does a search split its tree? How does a better bound reach all PEs? | [`search`] |
 //! | How is a graph built, and which PE computes which node of it? | [`dag`] |
 //! | How does a program go in supersteps, and survive deaths? | [`bsp`] |
+//! | How are entries spread over PEs, and how do they survive deaths? | [`table`](mod@table) |
 //! | How do results outlive the job? | [`journal`] |
 //! | How does map and reduce place halves? | `reduce` |
 //! | How is data divided into parts and shares? | `share` |

@@ -23,6 +23,7 @@ async fn kill_at(cx: &Context, round: u64, pe: Pe) -> Result<(), TableError> {
     Ok(())
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "keys may be of any type")]
 fn add(_: &u64, sum: &mut Option<u64>, more: u64) -> u64 {
     *sum.insert(sum.unwrap_or(0) + more)
 }
@@ -124,9 +125,8 @@ fn tasks_that_are_done_again_insert_once() {
             Ok(())
         };
         let tasks = async {
-            let all = (0..400).map(|n| {
-                cx.supervised().spawn(Distance::ONE, insert, (found.reference(), n * 10))
-            });
+            let all = (0..400)
+                .map(|n| cx.supervised().spawn(Distance::ONE, insert, (found.reference(), n * 10)));
             for task in all.collect::<Vec<_>>() {
                 task.await??;
             }

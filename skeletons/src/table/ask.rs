@@ -30,9 +30,12 @@ pub struct Table<K: TableKey, V: TableValue> {
     id: GroupId,
     head: Arc<Head>,
     member: Member<TablePart<K, V>>,
-    /// If it was opened here: it is open for as long as that is there, and so are its types noted.
-    _opened: Option<(Opened<TablePart<K, V>>, Arc<()>)>,
+    /// If it was opened here.
+    _opened: Option<KeptOpen<K, V>>,
 }
+
+/// What keeps a table open, and its types noted.
+pub(super) type KeptOpen<K, V> = (Opened<TablePart<K, V>>, Arc<()>);
 
 /// A table as it travels to other PEs; see [`Table::reference`].
 #[derive(Serialize, Deserialize)]
@@ -99,10 +102,7 @@ impl<K: TableKey, V: TableValue> std::fmt::Debug for Table<K, V> {
 }
 
 impl<K: TableKey, V: TableValue> Table<K, V> {
-    pub(super) fn new(
-        (opened, types): (Opened<TablePart<K, V>>, Arc<()>),
-        head: Arc<Head>,
-    ) -> Self {
+    pub(super) fn new((opened, types): KeptOpen<K, V>, head: Arc<Head>) -> Self {
         let (cx, member) = (opened.context().clone(), opened.member().clone());
         Table { cx, id: opened.id(), head, member, _opened: Some((opened, types)) }
     }
@@ -128,7 +128,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
 
     /// The PE to which a key belongs first: its share.
     fn share(&self, key: &K) -> Pe {
-        let place = u128::from(hash(key)) * u128::from(self.cx.pes()) >> 64;
+        let place = (u128::from(hash(key)) * u128::from(self.cx.pes())) >> 64;
         Pe::new(place as u32)
     }
 
@@ -262,8 +262,8 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         Ok(self.len().await? == 0)
     }
 
-    /// Calls `f` with each entry that this PE owns. All entries are those of all living PEs. Nothing
-    /// else is done with the entries of this PE meanwhile.
+    /// Calls `f` with each entry that this PE owns: all entries are those of all living PEs.
+    /// Nothing else is done with the entries of this PE meanwhile.
     pub fn for_each_local(&self, mut f: impl FnMut(&K, &V)) {
         let owned = |_, part: &mut TablePart<K, V>| (part.owned(), part.store.clone());
         let Some((shares, store)) = self.member.with(owned) else { return };
@@ -340,9 +340,8 @@ impl<K: TableKey, V: TableValue> Future for Asking<K, V> {
 
     fn poll(self: Pin<&mut Self>, task: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let asked = self.asked;
-        let poll = |part: &mut TablePart<K, V>| {
-            asked.map(|asked| part.poll_answer(asked, task.waker()))
-        };
+        let poll =
+            |part: &mut TablePart<K, V>| asked.map(|asked| part.poll_answer(asked, task.waker()));
         match self.member.with_opening(self.id, poll)? {
             Some(Some(polled)) => polled,
             _ => Poll::Ready(Err(self.head.closed())),

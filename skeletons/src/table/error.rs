@@ -24,7 +24,8 @@ pub enum TableError {
     /// The entries on a PE would take more than the [limit](super::Opening::memory_max). None of
     /// the keys that were sent there together was inserted; the table goes on.
     #[error(
-        "the table `{table}` is full on {pe}: {bytes} bytes would be more than `memory_max`, {limit}"
+        "the table `{table}` is full on {pe}: {bytes} bytes would be more than `memory_max`, \
+         {limit}"
     )]
     Full {
         /// The table.

@@ -47,10 +47,10 @@ impl Head {
 /// A table that is spread over all PEs: [`open`](Opening::open) opens it.
 ///
 /// See the [module](super) for what it is.
-pub fn table<'a, K: TableKey, V: TableValue>(
-    cx: &'a Context,
+pub fn table<K: TableKey, V: TableValue>(
+    cx: &Context,
     name: impl Into<String>,
-) -> Opening<'a, K, V> {
+) -> Opening<'_, K, V> {
     let types = PhantomData;
     Opening { cx, name: name.into(), copies: 1, memory_max: None, types }
 }

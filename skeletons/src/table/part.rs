@@ -81,13 +81,11 @@ impl<K: TableKey, V: TableValue> TablePart<K, V> {
         asked: (Pe, u64),
         waker: &Waker,
     ) -> Poll<Result<Answer<V>, TableError>> {
-        match self.asked.remove(&asked) {
-            Some(Some(Asked::Answered(answer))) => Poll::Ready(answer),
-            _ => {
-                self.asked.insert(asked, Some(Asked::Waiting(waker.clone())));
-                Poll::Pending
-            }
+        if let Some(Some(Asked::Answered(answer))) = self.asked.remove(&asked) {
+            return Poll::Ready(answer);
         }
+        self.asked.insert(asked, Some(Asked::Waiting(waker.clone())));
+        Poll::Pending
     }
 
     /// Nobody waits for that answer any more.
@@ -118,10 +116,10 @@ impl<K: TableKey, V: TableValue> TablePart<K, V> {
     }
 
     /// The next thing to do, likewise.
-    fn next_work(&mut self) -> Option<(Pe, WorkOf<K, V>, Arc<Mutex<Store<K, V>>>)> {
+    fn next_work(&mut self) -> Option<(Pe, WorkOf<K, V>)> {
         let next = self.works.pop_front();
         self.is_working = next.is_some();
-        next.map(|(share, work)| (share, work, self.store.clone()))
+        next
     }
 }
 
@@ -249,10 +247,9 @@ fn work_some<K: TableKey, V: TableValue>(
     member: &Member<TablePart<K, V>>,
     id: GroupId,
 ) {
+    let Some(store) = member.with(|_, part| part.store.clone()) else { return };
     for _ in 0..WORKS_AT_ONCE {
-        let Some(Some((share, work, store))) = member.with(|_, part| part.next_work()) else {
-            return;
-        };
+        let Some(Some((share, work))) = member.with(|_, part| part.next_work()) else { return };
         let done = {
             // User code that panics here ends the table.
             let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);

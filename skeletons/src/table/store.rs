@@ -1,8 +1,8 @@
 //! The entries that a PE holds. They change under a lock of their own, since the code of keys and
 //! values is the user's.
 
-use super::kind::{Answer, Batch, Change, Of, Many, TableKey, TableValue};
-use super::update::run_update;
+use super::kind::{Answer, Batch, Change, Many, Of, TableKey, TableValue};
+use super::update::{Place, run_update};
 use foldhash::fast::FixedState;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -66,7 +66,8 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
         if let Some(limit) = self.limit {
             let share = self.shares.entry(at).or_default();
             let new = rows.iter().filter(|(key, _)| !share.contains_key(key));
-            let bytes = self.bytes + new.map(|(key, value)| size_of_entry(key, value)).sum::<usize>();
+            let bytes =
+                self.bytes + new.map(|(key, value)| size_of_entry(key, value)).sum::<usize>();
             if bytes > limit {
                 return (None, Answer::Full(bytes));
             }
@@ -102,9 +103,9 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
             return (None, Answer::Full(self.bytes));
         }
         let share = take(self.shares.entry(at).or_default());
-        let (share, growth, done) = run_update(share, update, self.limit.is_some());
+        let Place { share, growth, done } = run_update(share, update, self.limit.is_some());
         self.shares.insert(at, share);
-        self.bytes = self.bytes.saturating_add_signed(growth);
+        self.bytes = self.bytes.saturating_add_signed(growth.unwrap_or(0));
         match done {
             Ok((changed, results)) => (Some(Change::Updated(changed)), Answer::Updated(results)),
             Err(message) => (None, Answer::Failed(message)),

@@ -13,11 +13,11 @@ use ultramarine_runtime::wire::{WireError, decode, encode};
 type Updated<K, V> = (Vec<(K, Option<V>)>, Vec<u8>);
 
 /// Where a function finds the entries, and leaves what has come of it.
-struct Place<K, V> {
-    share: Share<K, V>,
+pub(super) struct Place<K, V> {
+    pub(super) share: Share<K, V>,
     /// By how much the entries have grown, in bytes, if that is measured.
-    growth: Option<isize>,
-    done: Result<Updated<K, V>, String>,
+    pub(super) growth: Option<isize>,
+    pub(super) done: Result<Updated<K, V>, String>,
 }
 
 type Site<K, V> = Rc<RefCell<Place<K, V>>>;
@@ -85,23 +85,21 @@ where
     Ok(bytes)
 }
 
-/// Runs an update with the entries of a share. Returns them, and by how many bytes they have grown,
-/// if that is to be measured.
+/// Runs an update with the entries of a share.
 pub(super) fn run_update<K: TableKey, V: TableValue>(
     share: Share<K, V>,
     update: &[u8],
     is_measured: bool,
-) -> (Share<K, V>, isize, Result<Updated<K, V>, String>) {
-    let done = Err("the update has not run".to_owned());
-    let site: Site<K, V> = Rc::new(RefCell::new(Place { share, growth: is_measured.then_some(0), done }));
-    let code = CodeRef::split(update).and_then(|(reference, argument)| {
-        Ok((Code::<Site<K, V>>::resolve(reference)?, argument))
-    });
+) -> Place<K, V> {
+    let nothing = || Err("the update has not run".to_owned());
+    let place = Place { share, growth: is_measured.then_some(0), done: nothing() };
+    let site: Site<K, V> = Rc::new(RefCell::new(place));
+    let code = CodeRef::split(update)
+        .and_then(|(reference, argument)| Ok((Code::<Site<K, V>>::resolve(reference)?, argument)));
     match code {
         Ok((code, argument)) => code.arrive(site.clone(), argument),
         Err(error) => site.borrow_mut().done = Err(error.to_string()),
     }
-    let mut place = site.borrow_mut();
-    let done = std::mem::replace(&mut place.done, Ok(Default::default()));
-    (std::mem::take(&mut place.share), place.growth.unwrap_or(0), done)
+    let share = Share::default();
+    site.replace(Place { share, growth: None, done: nothing() })
 }

@@ -160,9 +160,8 @@ fn many_tasks_count_together() {
             }
             Ok::<(), TableError>(())
         };
-        let tasks = (0..20).map(|task| {
-            cx.spawn(Distance::ONE, count, (counts.reference(), task * 50))
-        });
+        let tasks =
+            (0..20).map(|task| cx.spawn(Distance::ONE, count, (counts.reference(), task * 50)));
         for task in tasks.collect::<Vec<_>>() {
             task.await??;
         }

@@ -9,8 +9,8 @@
 //! A peer that has sent everything mostly owes nothing. But what has come at once will come at once
 //! again: for more than twice that, up to [`AHEAD_BYTES_MAX`], it has a loan ahead of need, as long
 //! as others have borrowed less than half of the budget. So a message of some frames waits for no
-//! answer, also if the receiver is busy, and is acknowledged with what is sent back. (Two PEs, steps
-//! of 30 µs with messages of two frames: one step in four waited for the other PE's.)
+//! answer, also if the receiver is busy, and is acknowledged with what is sent back. (Two PEs,
+//! steps of 30 µs, messages of two frames: one step in four waited for the other PE's.)
 //!
 //! Peers that wait for credit get equal shares. A peer that finds the whole budget lent out goes on
 //! with one frame for each acknowledgement.
