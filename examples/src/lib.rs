@@ -17,6 +17,7 @@ mod recording;
 mod report;
 mod search;
 mod splitting;
+mod states;
 mod supersteps;
 mod whole_file;
 
@@ -32,6 +33,7 @@ pub use recording::MapFlags;
 pub use report::{Report, print};
 pub use search::SearchFlags;
 pub use splitting::splitting;
+pub use states::StateFlags;
 pub use supersteps::SuperstepFlags;
 pub use ultramarine::skeletons::bsp::own_range;
 

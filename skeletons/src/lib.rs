@@ -55,6 +55,7 @@
 //! | [`bsp`](bsp::bsp) | each PE has some ranks, which compute, send each other messages, and meet | NEWT ch. 3–4 |
 //! | **entries by key** | | |
 //! | [`table`](table::table) | the owner of a key does what is asked of it; others have copies | planned in SymGridPar2 §5 |
+//! | [`orbit`](orbit::orbit), [`reachable`](orbit::reachable) | the owner of a state goes on from it; level by level | Lübeck and Neunhöffer 2001 |
 //! | **single tasks** | | |
 //! | [`TaskSet`] | the program spawns tasks and takes each result when it comes | |
 //! | [`select`], [`race`] | the first future that ends counts; the others are cancelled | |
@@ -84,6 +85,7 @@ pub mod dag;
 pub mod divide;
 pub mod journal;
 pub mod map;
+pub mod orbit;
 mod own_thread;
 mod parts;
 mod reduce;

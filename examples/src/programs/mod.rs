@@ -6,6 +6,8 @@ pub mod cholesky;
 #[cfg(feature = "all")]
 pub mod conjugate_gradient;
 #[cfg(feature = "all")]
+pub mod cube;
+#[cfg(feature = "all")]
 pub mod fibonacci;
 #[cfg(feature = "all")]
 pub mod k_medoids;
@@ -29,6 +31,8 @@ pub mod odd_tasks;
 pub mod pagerank;
 #[cfg(feature = "all")]
 pub mod pi;
+#[cfg(feature = "all")]
+pub mod puzzle;
 #[cfg(feature = "all")]
 pub mod quadrature;
 #[cfg(feature = "all")]

@@ -37,6 +37,7 @@ pub(crate) struct Program(pub(crate) &'static str);
 
 pub(crate) const CHOLESKY: Program = Program(env!("CARGO_BIN_EXE_cholesky"));
 pub(crate) const CONJUGATE_GRADIENT: Program = Program(env!("CARGO_BIN_EXE_conjugate_gradient"));
+pub(crate) const CUBE: Program = Program(env!("CARGO_BIN_EXE_cube"));
 pub(crate) const FIBONACCI: Program = Program(env!("CARGO_BIN_EXE_fibonacci"));
 pub(crate) const K_MEDOIDS: Program = Program(env!("CARGO_BIN_EXE_k_medoids"));
 pub(crate) const KARATSUBA: Program = Program(env!("CARGO_BIN_EXE_karatsuba"));
@@ -48,6 +49,7 @@ pub(crate) const MERGE_SORT: Program = Program(env!("CARGO_BIN_EXE_merge_sort"))
 pub(crate) const NAPS: Program = Program(env!("CARGO_BIN_EXE_naps"));
 pub(crate) const PAGERANK: Program = Program(env!("CARGO_BIN_EXE_pagerank"));
 pub(crate) const PI: Program = Program(env!("CARGO_BIN_EXE_pi"));
+pub(crate) const PUZZLE: Program = Program(env!("CARGO_BIN_EXE_puzzle"));
 pub(crate) const QUADRATURE: Program = Program(env!("CARGO_BIN_EXE_quadrature"));
 pub(crate) const QUEENS: Program = Program(env!("CARGO_BIN_EXE_queens"));
 pub(crate) const STENCIL: Program = Program(env!("CARGO_BIN_EXE_stencil"));

@@ -29,6 +29,7 @@ mod quadrature;
 mod queens;
 mod recording;
 mod steal_picture;
+mod states;
 mod stencil;
 mod sum_euler;
 mod sweep;

@@ -134,12 +134,18 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
 
     /// Asks something of a share.
     fn ask(&self, share: Pe, batch: Batch<K, V>) -> Asking<K, V> {
-        let mut number = None;
-        let wanted = self.member.act(|part| number = Some(part.ask(share, batch)));
-        if let Some((id, todo)) = wanted {
+        let (mut batch, mut asked) = (Some(batch), Err(self.head.closed()));
+        let ask = |part: &mut TablePart<K, V>| {
+            match batch.take().map(|batch| part.ask(share, batch)) {
+                Some(Ok(number)) => asked = Ok((share, number)),
+                Some(Err((error, refused))) => (asked, batch) = (Err(error), Some(refused)),
+                None => {}
+            }
+        };
+        if let Some((id, todo)) = self.member.act(ask) {
             TablePart::carry_out(&self.cx, &self.member, id, todo);
         }
-        let asked = number.map(|number| (share, number));
+        discard(batch);
         Asking { member: self.member.clone(), head: self.head.clone(), id: self.id, asked }
     }
 
@@ -264,12 +270,30 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
 
     /// Calls `f` with each entry that this PE owns: all entries are those of all living PEs.
     /// Nothing else is done with the entries of this PE meanwhile.
-    pub fn for_each_local(&self, mut f: impl FnMut(&K, &V)) {
-        let owned = |_, part: &mut TablePart<K, V>| (part.owned(), part.store.clone());
-        let Some((shares, store)) = self.member.with(owned) else { return };
-        let store = store.lock().unwrap_or_else(PoisonError::into_inner);
-        let entries = shares.into_iter().filter_map(|share| store.share(share)).flatten();
-        entries.for_each(|(key, value)| f(key, value));
+    pub async fn for_each_local(&self, mut f: impl FnMut(&K, &V)) {
+        let claim = |_, part: &mut TablePart<K, V>| part.claim().then(|| part.owned());
+        let shares = loop {
+            match self.member.with(claim) {
+                Some(Some(shares)) => break shares,
+                // What copies were told may still have to be done.
+                Some(None) => self.cx.yield_now().await,
+                None => return,
+            }
+        };
+        let claimed = Claimed(self);
+        if let Some(store) = self.member.with(|_, part| part.store.clone()) {
+            let store = store.lock().unwrap_or_else(PoisonError::into_inner);
+            let entries = shares.into_iter().filter_map(|share| store.share(share)).flatten();
+            entries.for_each(|(key, value)| f(key, value));
+        }
+        drop(claimed);
+    }
+
+    /// Takes the keys of those entries that were inserted on this PE as their owner, and for which
+    /// `f` holds.
+    pub(crate) fn take_new(&self, f: impl Fn(&V) -> bool) -> Vec<K> {
+        let Some(store) = self.member.with(|_, part| part.store.clone()) else { return Vec::new() };
+        store.lock().unwrap_or_else(PoisonError::into_inner).take_new(f)
     }
 
     /// Asks many things, those of a share in as few messages as need be. Returns the answers in the
@@ -309,7 +333,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         for (answer, (share, at)) in try_join_all(asked).await?.into_iter().zip(places) {
             let answer = match answer {
                 Answer::Full(bytes) => return Err(self.head.full(share, bytes)),
-                Answer::Failed(message) => return Err(self.head.panicked(message)),
+                Answer::Failed(reason) => return Err(codec("answer", reason)),
                 answer => answer,
             };
             let of_share = results(answer).transpose()?.unwrap_or_default();
@@ -326,32 +350,38 @@ fn codec(what: &str, reason: String) -> TableError {
     TaskError::Codec { what: what.into(), reason }.into()
 }
 
+/// Nobody else does anything with the entries until this is dropped.
+struct Claimed<'a, K: TableKey, V: TableValue>(&'a Table<K, V>);
+
+impl<K: TableKey, V: TableValue> Drop for Claimed<'_, K, V> {
+    fn drop(&mut self) {
+        self.0.member.act_at_once(&self.0.cx, TablePart::release);
+    }
+}
+
 /// A request. Dropping it before it is ready does not take it back.
 struct Asking<K: TableKey, V: TableValue> {
     member: Member<TablePart<K, V>>,
     head: Arc<Head>,
     id: GroupId,
-    /// `None`: the table was over.
-    asked: Option<(Pe, u64)>,
+    /// The number of the answer; or why there will be none.
+    asked: Result<(Pe, u64), TableError>,
 }
 
 impl<K: TableKey, V: TableValue> Future for Asking<K, V> {
     type Output = Result<Answer<V>, TableError>;
 
     fn poll(self: Pin<&mut Self>, task: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        let asked = self.asked;
-        let poll =
-            |part: &mut TablePart<K, V>| asked.map(|asked| part.poll_answer(asked, task.waker()));
-        match self.member.with_opening(self.id, poll)? {
-            Some(Some(polled)) => polled,
-            _ => Poll::Ready(Err(self.head.closed())),
-        }
+        let asked = self.asked.clone()?;
+        let poll = |part: &mut TablePart<K, V>| part.poll_answer(asked, task.waker());
+        let over = || Poll::Ready(Err(self.head.closed()));
+        self.member.with_opening(self.id, poll)?.unwrap_or_else(over)
     }
 }
 
 impl<K: TableKey, V: TableValue> Drop for Asking<K, V> {
     fn drop(&mut self) {
-        if let Some(asked) = self.asked {
+        if let Ok(asked) = self.asked {
             discard(self.member.with(|_, part| part.forget(asked)));
         }
     }

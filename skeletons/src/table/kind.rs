@@ -89,7 +89,7 @@ pub(super) enum Batch<K, V> {
 pub(super) enum Change<K, V> {
     Inserted(Many<(K, V)>),
     /// `None`: there is nothing under the key any more.
-    Updated(Vec<(K, Option<V>)>),
+    Updated(Many<(K, Option<V>)>),
 }
 
 /// What comes of a batch.
@@ -103,6 +103,6 @@ pub(super) enum Answer<V> {
     Len(u64),
     /// Nothing was done: the entries would take this many bytes.
     Full(usize),
-    /// User code panicked, or cannot be used.
+    /// It is done, but what came of it cannot be told.
     Failed(String),
 }

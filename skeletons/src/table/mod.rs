@@ -3,8 +3,8 @@
 //! Each key belongs to a PE, its *owner*, by its hash; that PE does what is asked of the key, one
 //! thing after the other. Other PEs have [copies](Opening::copies) of the owner's entries. If the
 //! owner dies, the PE with the first copy becomes the owner, and what was under way is asked again
-//! there, and done once. (`SymGridPar2` plans such tables for orbits, with replicas that are kept in
-//! sync: the end of §5.)
+//! there, and done once. (`SymGridPar2` plans such tables for orbits, with replicas that are kept
+//! in sync: the end of §5.)
 //!
 //! The future of a request is ready when all copies have followed: then it is certain that nothing
 //! less than the deaths of all holders undoes it. What is read is certain, too.

@@ -21,7 +21,9 @@ pub(super) struct Head {
     pub(super) name: String,
     copies: usize,
     pub(super) memory_max: Option<usize>,
-    /// Those that were dead when it was opened, as far as that is known to be before it began.
+    /// Whether owners note what is inserted.
+    pub(super) notes_new: bool,
+    /// Those that were dead when it was opened.
     dead_before: Vec<Pe>,
 }
 
@@ -52,7 +54,7 @@ pub fn table<K: TableKey, V: TableValue>(
     name: impl Into<String>,
 ) -> Opening<'_, K, V> {
     let types = PhantomData;
-    Opening { cx, name: name.into(), copies: 1, memory_max: None, types }
+    Opening { cx, name: name.into(), copies: 1, memory_max: None, notes_new: false, types }
 }
 
 /// A table that is yet to be opened; see [`table`].
@@ -62,6 +64,7 @@ pub struct Opening<'a, K, V> {
     name: String,
     copies: usize,
     memory_max: Option<usize>,
+    notes_new: bool,
     types: PhantomData<fn(K, V)>,
 }
 
@@ -83,6 +86,12 @@ impl<K: TableKey, V: TableValue> Opening<'_, K, V> {
         self
     }
 
+    /// Owners note what is inserted, until that is [taken](Table::take_new). Copies do not.
+    pub(crate) fn noting_new(mut self) -> Self {
+        self.notes_new = true;
+        self
+    }
+
     /// Opens the table. The main task that a root's death has started anew finds the entries there
     /// if it opens the same table. A table that another PE's task opens ends with that PE.
     ///
@@ -90,18 +99,19 @@ impl<K: TableKey, V: TableValue> Opening<'_, K, V> {
     ///
     /// The table is open with [other types](TableError::OtherTypes), or the job ends.
     pub fn open(self) -> Result<Table<K, V>, TableError> {
-        let Opening { cx, name, copies, memory_max, .. } = self;
+        let Opening { cx, name, copies, memory_max, notes_new, .. } = self;
         let types = note_types::<K, V>(cx, &name)?;
         let mut digest = Digest::default();
         digest.add(b"table");
         digest.add(name.as_bytes());
+        // With other copies it would be another table.
+        digest.add(&copies.to_le_bytes());
         let opened = Opened::<TablePart<K, V>>::new(cx, digest.finish(), cx.pe() != cx.root());
+        // If an earlier root has opened it, this PE was invited long ago, or nothing was in it.
         let known = opened.member().with(|_, part| part.head.clone());
         let head = known.unwrap_or_else(|| {
-            // Before an earlier root opened it, these may have lived.
-            let is_first = cx.attempt() == 1 || cx.pe() != cx.root();
-            let dead = (0..cx.pes()).map(Pe::new).filter(|pe| is_first && cx.is_dead(*pe));
-            Arc::new(Head { name, copies, memory_max, dead_before: dead.collect() })
+            let dead = (0..cx.pes()).map(Pe::new).filter(|pe| cx.is_dead(*pe));
+            Arc::new(Head { name, copies, memory_max, notes_new, dead_before: dead.collect() })
         });
         let invitation = TableInvitation::<K, V> { head: head.clone(), types: PhantomData };
         let part = invitation.make(opened.context(), opened.id())?;

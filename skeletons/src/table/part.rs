@@ -6,11 +6,13 @@ use super::kind::{Answer, Batch, Of, TableKey, TableValue};
 use super::machine::{Effect, Machine, MessageOf, Request, Told, Work};
 use super::open::{Head, TableInvitation};
 use super::store::{Store, WorkOf};
+use serde::{Deserialize, Serialize};
 use std::any::type_name;
 use std::collections::{HashMap, VecDeque};
+use std::mem::take;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
-use ultramarine_group::{GroupId, Groups, Hosted, Member, Name, Opening, Part, Site};
+use ultramarine_group::{GroupId, Groups, Hosted, Member, Opening, Part, Site};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, caught, discard};
 use ultramarine_topology::{Distance, Pe};
@@ -24,7 +26,19 @@ enum Asked<V> {
     Answered(Result<Answer<V>, TableError>),
 }
 
+/// What parts tell each other.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(super) enum Letter<K: TableKey, V: TableValue> {
+    Told(Told<Of<K, V>>),
+    /// The table is over.
+    Over(TableError),
+}
+
 /// See the [module](self).
+///
+/// A table that is over has its part as before, which answers everything with the error: so all
+/// that ask hear of it, also those that are late.
 pub(super) struct TablePart<K: TableKey, V: TableValue> {
     machine: Machine<Of<K, V>>,
     pub(super) head: Arc<Head>,
@@ -34,40 +48,90 @@ pub(super) struct TablePart<K: TableKey, V: TableValue> {
     works: VecDeque<(Pe, WorkOf<K, V>)>,
     is_working: bool,
     /// What is to be sent, in this order, and whether a thread does it.
-    sends: VecDeque<(Pe, Told<Of<K, V>>)>,
+    sends: VecDeque<(Pe, Letter<K, V>)>,
     is_sending: bool,
+    /// Why the table is over.
+    over: Option<TableError>,
+    /// What has come since.
+    refused: Vec<Told<Of<K, V>>>,
     asked: HashMap<(Pe, u64), Option<Asked<V>>>,
 }
 
 /// What is to be done outside of the part's lock.
-pub(super) struct Todo<V> {
+pub(super) struct Todo<K: TableKey, V: TableValue> {
     is_sender: bool,
     is_worker: bool,
     is_lost: bool,
     wakers: Vec<Waker>,
-    /// Answers that nobody waits for.
-    waste: Vec<Answer<V>>,
+    waste: Waste<K, V>,
+}
+
+/// What nobody needs any more, and is the user's.
+struct Waste<K: TableKey, V: TableValue> {
+    answers: Vec<Answer<V>>,
+    works: VecDeque<(Pe, WorkOf<K, V>)>,
+    refused: Vec<Told<Of<K, V>>>,
+    batches: Vec<Batch<K, V>>,
 }
 
 impl<K: TableKey, V: TableValue> TablePart<K, V> {
     pub(super) fn new(machine: Machine<Of<K, V>>, head: Arc<Head>) -> Self {
         TablePart {
             machine,
-            store: Arc::new(Mutex::new(Store::new(head.memory_max))),
+            store: Arc::new(Mutex::new(Store::new(head.memory_max, head.notes_new))),
             head,
             works: VecDeque::new(),
             is_working: false,
             sends: VecDeque::new(),
             is_sending: false,
+            over: None,
+            refused: Vec::new(),
             asked: HashMap::new(),
         }
     }
 
     /// Asks something of a share. Returns the number of the answer.
-    pub(super) fn ask(&mut self, share: Pe, batch: Batch<K, V>) -> u64 {
+    ///
+    /// # Errors
+    ///
+    /// The table is over; nothing is asked, and here is the batch.
+    pub(super) fn ask(
+        &mut self,
+        share: Pe,
+        batch: Batch<K, V>,
+    ) -> Result<u64, (TableError, Batch<K, V>)> {
+        if let Some(error) = &self.over {
+            return Err((error.clone(), batch));
+        }
         let number = self.machine.ask(share, batch);
         self.asked.insert((share, number), None);
-        number
+        Ok(number)
+    }
+
+    /// The table is over, for this reason unless there was one before. All that wait hear of it,
+    /// and other PEs if they are to be `told`.
+    pub(super) fn end_with(&mut self, cx: &Context, error: TableError, told: bool) {
+        if self.over.is_some() {
+            return;
+        }
+        if told {
+            let others = (0..cx.pes()).map(Pe::new).filter(|pe| *pe != cx.pe());
+            self.sends.extend(others.map(|pe| (pe, Letter::Over(error.clone()))));
+        }
+        self.over = Some(error);
+    }
+
+    /// Nobody else does anything with the entries until [`release`](Self::release). `false`: a
+    /// thread does, or there is something to be done first.
+    pub(super) fn claim(&mut self) -> bool {
+        let is_free = !self.is_working && self.works.is_empty();
+        self.is_working |= is_free;
+        is_free
+    }
+
+    /// See [`claim`](Self::claim).
+    pub(super) fn release(&mut self) {
+        self.is_working = false;
     }
 
     /// The shares that this PE owns, as far as they have begun.
@@ -83,6 +147,9 @@ impl<K: TableKey, V: TableValue> TablePart<K, V> {
     ) -> Poll<Result<Answer<V>, TableError>> {
         if let Some(Some(Asked::Answered(answer))) = self.asked.remove(&asked) {
             return Poll::Ready(answer);
+        }
+        if let Some(error) = &self.over {
+            return Poll::Ready(Err(error.clone()));
         }
         self.asked.insert(asked, Some(Asked::Waiting(waker.clone())));
         Poll::Pending
@@ -109,7 +176,7 @@ impl<K: TableKey, V: TableValue> TablePart<K, V> {
     }
 
     /// The next thing to send, if there is one. Else nobody sends any more.
-    fn next_to_send(&mut self) -> Option<(Pe, Told<Of<K, V>>)> {
+    fn next_to_send(&mut self) -> Option<(Pe, Letter<K, V>)> {
         let next = self.sends.pop_front();
         self.is_sending = next.is_some();
         next
@@ -125,12 +192,23 @@ impl<K: TableKey, V: TableValue> TablePart<K, V> {
 
 impl<K: TableKey, V: TableValue> Part for TablePart<K, V> {
     type Invitation = TableInvitation<K, V>;
-    type Message = Told<Of<K, V>>;
-    type Effects = Todo<V>;
+    type Message = Letter<K, V>;
+    type Effects = Todo<K, V>;
     type Error = TableError;
 
-    fn receive(&mut self, from: Pe, message: Told<Of<K, V>>, _: bool) {
-        self.machine.receive(from, message);
+    fn begin(&mut self) {
+        self.machine.begin();
+    }
+
+    fn receive(&mut self, from: Pe, message: Letter<K, V>, _: bool) {
+        match (message, &self.over) {
+            (Letter::Told(told), None) => self.machine.receive(from, told),
+            (Letter::Told(told), Some(error)) => {
+                self.sends.push_back((from, Letter::Over(error.clone())));
+                self.refused.push(told);
+            }
+            (Letter::Over(error), over) => self.over = over.clone().or(Some(error)),
+        }
     }
 
     fn died(&mut self, dead: Pe) {
@@ -140,42 +218,56 @@ impl<K: TableKey, V: TableValue> Part for TablePart<K, V> {
     /// What was asked goes on: it is of no opening.
     fn renew(&mut self, _: Opening) {}
 
-    fn take_effects(&mut self) -> Todo<V> {
-        let (mut is_lost, mut wakers, mut waste) = (false, Vec::new(), Vec::new());
+    fn take_effects(&mut self) -> Todo<K, V> {
+        let (mut is_lost, mut wakers, mut answers) = (false, Vec::new(), Vec::new());
         for effect in self.machine.take_effects() {
             match effect {
-                Effect::Send(to, told) => self.sends.push_back((to, told)),
+                Effect::Send(to, told) => self.sends.push_back((to, Letter::Told(told))),
                 Effect::Do(share, work) => self.works.push_back((share, work)),
                 Effect::Answered(share, number, answer) => {
                     match self.answer((share, number), Ok(answer)) {
                         Ok(waker) => wakers.extend(waker),
-                        Err(answer) => waste.extend(answer),
+                        Err(answer) => answers.extend(answer),
                     }
                 }
                 Effect::Lost(_) => is_lost = true,
             }
         }
+        let mut works = VecDeque::new();
+        if self.over.is_some() {
+            works = take(&mut self.works);
+            let waiting = self.asked.values_mut().filter_map(|asked| {
+                asked.take_if(|asked| matches!(asked, Asked::Waiting(_)))
+            });
+            wakers.extend(waiting.filter_map(|asked| match asked {
+                Asked::Waiting(waker) => Some(waker),
+                Asked::Answered(_) => None,
+            }));
+        }
         let is_sender = !self.is_sending && !self.sends.is_empty();
         let is_worker = !self.is_working && !self.works.is_empty();
         self.is_sending |= is_sender;
         self.is_working |= is_worker;
+        let refused = take(&mut self.refused);
+        let waste = Waste { answers, works, refused, batches: self.machine.take_waste() };
         Todo { is_sender, is_worker, is_lost, wakers, waste }
     }
 }
 
 impl<K: TableKey, V: TableValue> Hosted for TablePart<K, V> {
-    fn carry_out(cx: &Context, member: &Member<Self>, id: GroupId, todo: Todo<V>) {
+    fn carry_out(cx: &Context, member: &Member<Self>, id: GroupId, todo: Todo<K, V>) {
         let Todo { is_sender, is_worker, is_lost, wakers, waste } = todo;
         if is_sender {
             send_all(cx, member, id);
         }
         wakers.into_iter().for_each(Waker::wake);
-        discard(waste);
+        let Waste { answers, works, refused, batches } = waste;
+        discard(answers);
+        discard(works);
+        discard(refused);
+        discard(batches);
         if is_lost {
-            let lost = |_, part: &mut Self| part.head.lost(cx);
-            if let Some(error) = member.with(lost) {
-                fail(cx, member, id, error);
-            }
+            member.act_at_once(cx, |part| part.end_with(cx, part.head.lost(cx), true));
         }
         if is_worker {
             work_some(cx, member, id);
@@ -183,26 +275,17 @@ impl<K: TableKey, V: TableValue> Hosted for TablePart<K, V> {
     }
 
     fn end(self) {
-        let wakers = self.asked.into_values().filter_map(|asked| match asked {
-            Some(Asked::Waiting(waker)) => Some(waker),
-            _ => None,
-        });
-        wakers.for_each(Waker::wake);
+        let asked = self.asked.into_values().flatten();
+        let (wakers, answers): (Vec<_>, Vec<_>) =
+            asked.partition(|asked| matches!(asked, Asked::Waiting(_)));
+        for asked in wakers {
+            if let Asked::Waiting(waker) = asked {
+                waker.wake();
+            }
+        }
+        answers.into_iter().for_each(discard);
         discard((self.machine, self.works, self.sends, self.store));
     }
-}
-
-/// The table is over.
-fn fail<K: TableKey, V: TableValue>(
-    cx: &Context,
-    _: &Member<TablePart<K, V>>,
-    id: GroupId,
-    error: TableError,
-) {
-    let groups = Groups::<TablePart<K, V>>::on(cx);
-    let id = groups.with_table(|table| table.newest(id));
-    // All that ask wait for an answer that may never come.
-    groups.tell(None, id, ultramarine_group::Notice::Failed(error));
 }
 
 /// Sends what is to be sent.
@@ -211,38 +294,68 @@ fn send_all<K: TableKey, V: TableValue>(
     member: &Member<TablePart<K, V>>,
     id: GroupId,
 ) {
-    while let Some(Some((to, told))) = member.with(|_, part| part.next_to_send()) {
-        let asked = match &told.1 {
-            MessageOf::Ask(Request { number, .. }, _) => Some((told.0, *number)),
-            _ => None,
+    while let Some(Some((to, letter))) = member.with(|_, part| part.next_to_send()) {
+        let what = match &letter {
+            Letter::Told((share, MessageOf::Ask(Request { number, .. }, _))) => {
+                Sent::Request(*share, *number)
+            }
+            Letter::Told((share, MessageOf::Answer { number, .. })) => {
+                Sent::Answer(*share, *number)
+            }
+            Letter::Told(_) => Sent::Copy,
+            Letter::Over(_) => Sent::Over,
         };
-        let Err(error) = send::<K, V>(cx, id, to, told) else { continue };
-        match asked {
-            Some(asked) => {
-                let answer = member.with(|_, part| part.answer(asked, Err(error.into())));
+        let Err(error) = send::<K, V>(cx, id, to, letter) else { continue };
+        match what {
+            Sent::Request(share, number) => {
+                let refuse = |part: &mut TablePart<K, V>| {
+                    part.machine.withdraw(share, number);
+                    part.answer((share, number), Err(error.into()))
+                };
+                let mut answer = None;
+                member.act_at_once(cx, |part| answer = Some(refuse(part)));
                 if let Some(Ok(Some(waker))) = answer {
                     waker.wake();
                 }
             }
-            None => fail(cx, member, id, error.into()),
+            Sent::Answer(share, number) => {
+                // It is done, but what came of it cannot be told.
+                let answer = Answer::Failed(error.to_string());
+                let told = (share, MessageOf::Answer { number, answer });
+                drop(send::<K, V>(cx, id, to, Letter::Told(told)));
+            }
+            Sent::Copy => {
+                member.act_at_once(cx, |part| part.end_with(cx, error.into(), true));
+            }
+            // The job is ending.
+            Sent::Over => {}
         }
     }
+}
+
+/// What something is that is sent.
+enum Sent {
+    Request(Pe, u64),
+    Answer(Pe, u64),
+    /// What copies need.
+    Copy,
+    Over,
 }
 
 fn send<K: TableKey, V: TableValue>(
     cx: &Context,
     id: GroupId,
     to: Pe,
-    told: Told<Of<K, V>>,
+    letter: Letter<K, V>,
 ) -> Result<(), TaskError> {
-    let receive = async |cx: Context, (id, from, told): (GroupId, Pe, Told<Of<K, V>>)| {
-        Groups::<TablePart<K, V>>::on(&cx).receive(id, from, [told]);
+    let receive = async |cx: Context, (id, from, letter): (GroupId, Pe, Letter<K, V>)| {
+        Groups::<TablePart<K, V>>::on(&cx).receive(id, from, [letter]);
     };
-    cx.tell(to, receive, (id, cx.pe(), told))
+    cx.tell(to, receive, (id, cx.pe(), letter))
 }
 
 /// Does some of what is to be done with the entries, and leaves the rest to a task.
-fn work_some<K: TableKey, V: TableValue>(
+pub(super) fn work_some<K: TableKey, V: TableValue>(
     cx: &Context,
     member: &Member<TablePart<K, V>>,
     id: GroupId,
@@ -255,29 +368,21 @@ fn work_some<K: TableKey, V: TableValue>(
             let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
             caught(type_name::<(K, V)>(), || do_work(&mut store, share, work))
         };
-        let act = match done {
-            Ok(Some(done)) => done,
-            Ok(None) => continue,
+        match done.and_then(|done| done) {
+            Ok(Some(act)) => member.act_at_once(cx, |part| act(&mut part.machine)),
+            Ok(None) => {}
             Err(message) => {
-                let panicked = |_, part: &mut TablePart<K, V>| part.head.panicked(message);
-                if let Some(error) = member.with(panicked) {
-                    fail(cx, member, id, error);
-                }
-                continue;
+                member.act_at_once(cx, |part| {
+                    part.end_with(cx, part.head.panicked(message), true);
+                });
             }
-        };
-        let acted = member.act(|part| act(&mut part.machine));
-        if let Some((id, todo)) = acted {
-            TablePart::carry_out(cx, member, id, todo);
         }
     }
-    let go_on = async |cx: Context, name: Name| {
-        let Some(member) = Groups::<TablePart<K, V>>::on(&cx).get(name) else { return };
-        if let Some(id) = member.with(|id, _| id) {
-            work_some(&cx, &member, id);
-        }
+    let go_on = async |cx: Context, id: GroupId| {
+        let Some(member) = Groups::<TablePart<K, V>>::on(&cx).find(id) else { return };
+        work_some(&cx, &member, id);
     };
-    drop(cx.spawn(Distance::ZERO, go_on, id.name));
+    drop(cx.spawn(Distance::ZERO, go_on, id));
 }
 
 /// What the machine is told of something that was done.
@@ -287,10 +392,10 @@ fn do_work<K: TableKey, V: TableValue>(
     store: &mut Store<K, V>,
     share: Pe,
     work: WorkOf<K, V>,
-) -> Option<Done<K, V>> {
-    match work {
+) -> Result<Option<Done<K, V>>, String> {
+    Ok(match work {
         Work::Apply(request, batch) => {
-            let (change, answer) = store.apply(share, batch);
+            let (change, answer) = store.apply(share, batch)?;
             Some(Box::new(move |machine| machine.applied(share, request, change, answer)))
         }
         Work::Follow(change) => {
@@ -305,5 +410,5 @@ fn do_work<K: TableKey, V: TableValue>(
             let pieces = store.copy(share);
             Some(Box::new(move |machine| machine.copied(share, to, pieces)))
         }
-    }
+    })
 }

@@ -31,11 +31,22 @@ pub(super) struct Store<K, V> {
     /// The most that entries may take, in bytes, and what they take, if there is a limit.
     limit: Option<usize>,
     bytes: usize,
+    /// What was inserted here as the owner, if that is noted.
+    new: Option<Vec<(K, V)>>,
 }
 
 impl<K: TableKey, V: TableValue> Store<K, V> {
-    pub(super) fn new(limit: Option<usize>) -> Self {
-        Store { shares: HashMap::new(), aside: HashMap::new(), limit, bytes: 0 }
+    pub(super) fn new(limit: Option<usize>, notes_new: bool) -> Self {
+        let (shares, aside, new) = (HashMap::new(), HashMap::new(), notes_new.then(Vec::new));
+        Store { shares, aside, limit, bytes: 0, new }
+    }
+
+    /// Takes the keys of those entries that were inserted here as the owner, and for which `f`
+    /// holds.
+    pub(super) fn take_new(&mut self, f: impl Fn(&V) -> bool) -> Vec<K> {
+        let new = self.new.iter_mut();
+        let taken = new.flat_map(|new| new.extract_if(.., |(_, value)| f(value)));
+        taken.map(|(key, _)| key).collect()
     }
 
     pub(super) fn share(&self, share: Pe) -> Option<&Share<K, V>> {
@@ -43,23 +54,27 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
     }
 
     /// Does what is asked of a share. Returns what has changed, if anything.
+    ///
+    /// # Errors
+    ///
+    /// An update panicked, or cannot be read. What it has done is not known.
     pub(super) fn apply(
         &mut self,
         share: Pe,
         batch: Batch<K, V>,
-    ) -> (Option<Change<K, V>>, Answer<V>) {
-        match batch {
+    ) -> Result<(Option<Change<K, V>>, Answer<V>), String> {
+        Ok(match batch {
             Batch::Insert(rows) => self.insert(share, rows),
             Batch::Get(keys) => {
                 let share = self.shares.entry(share).or_default();
                 (None, Answer::Got(keys.iter().map(|key| share.get(key).cloned()).collect()))
             }
-            Batch::Update(update) => self.update(share, &update),
+            Batch::Update(update) => return self.update(share, &update),
             Batch::Len => {
                 let len = self.shares.get(&share).map_or(0, HashMap::len);
                 (None, Answer::Len(len as u64))
             }
-        }
+        })
     }
 
     fn insert(&mut self, at: Pe, rows: Many<(K, V)>) -> (Option<Change<K, V>>, Answer<V>) {
@@ -83,6 +98,9 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
                     bytes += size_of_entry(key, value);
                 }
                 place.insert(value.clone());
+                if let Some(new) = &mut self.new {
+                    new.push((key.clone(), value.clone()));
+                }
             }
         }
         self.bytes += bytes;
@@ -98,18 +116,20 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
         (change.map(Change::Inserted), Answer::Inserted(inserted))
     }
 
-    fn update(&mut self, at: Pe, update: &[u8]) -> (Option<Change<K, V>>, Answer<V>) {
+    fn update(
+        &mut self,
+        at: Pe,
+        update: &[u8],
+    ) -> Result<(Option<Change<K, V>>, Answer<V>), String> {
         if self.limit.is_some_and(|limit| self.bytes > limit) {
-            return (None, Answer::Full(self.bytes));
+            return Ok((None, Answer::Full(self.bytes)));
         }
         let share = take(self.shares.entry(at).or_default());
         let Place { share, growth, done } = run_update(share, update, self.limit.is_some());
         self.shares.insert(at, share);
         self.bytes = self.bytes.saturating_add_signed(growth.unwrap_or(0));
-        match done {
-            Ok((changed, results)) => (Some(Change::Updated(changed)), Answer::Updated(results)),
-            Err(message) => (None, Answer::Failed(message)),
-        }
+        let (changed, results) = done?;
+        Ok((Some(Change::Updated(changed.into())), Answer::Updated(results)))
     }
 
     /// Makes a change of the owner's here, too.
@@ -124,7 +144,7 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
                 share.extend(rows.into_vec());
             }
             Change::Updated(changed) => {
-                for (key, value) in changed {
+                for (key, value) in changed.into_vec() {
                     let new = value.as_ref().map_or(0, |value| size(&key, value));
                     let old = share.get(&key).map_or(0, |old| size(&key, old));
                     self.bytes = (self.bytes + new).saturating_sub(old);

@@ -14,4 +14,5 @@ mod journal;
 mod maps;
 mod search;
 mod skeletons;
+mod orbit;
 mod table;

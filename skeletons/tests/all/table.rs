@@ -34,10 +34,11 @@ fn each_entry_is_inserted_once_and_found_by_all() {
         assert!(got.into_iter().eq(wanted));
         let local = async |cx: Context, table: TableRef<u64, u64>| {
             let mut local = 0;
-            table.on(&cx)?.for_each_local(|n, square| {
+            let count = |n: &u64, square: &u64| {
                 assert_eq!(n * n, *square);
                 local += 1;
-            });
+            };
+            table.on(&cx)?.for_each_local(count).await;
             Ok::<u64, TableError>(local)
         };
         let mut owned = 0;
@@ -141,6 +142,13 @@ fn what_panics_at_the_owner_is_an_error_of_all_who_ask() {
         let error = picky.update_all(update, updates).await.unwrap_err();
         let TableError::Panicked { table, message } = &error else { panic!("{error}") };
         assert!(table == "picky" && message.contains("not seven"), "{error}");
+        for pe in 0..3 {
+            let get = async |cx: Context, picky: TableRef<Picky, u32>| {
+                picky.on(&cx)?.get(Picky(1)).await
+            };
+            let got = cx.spawn_at(Pe::new(pe), get, picky.reference()).await?;
+            assert_eq!(got.unwrap_err(), error, "the table is over everywhere");
+        }
         Ok(())
     });
 }

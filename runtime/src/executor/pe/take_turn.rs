@@ -103,7 +103,6 @@ impl Processor {
 
     fn turn_amid_task(self: &Arc<Self>) {
         let Some(engine) = self.turns.try_engine() else { return };
-        self.turns.share();
         let (_, results, _discarded) = self.turn_at(engine, Effort::None);
         self.settle_later(results);
     }

@@ -8,9 +8,9 @@
 //!
 //! A peer that has sent everything mostly owes nothing. But what has come at once will come at once
 //! again: for more than twice that, up to [`AHEAD_BYTES_MAX`], it has a loan ahead of need, as long
-//! as others have borrowed less than half of the budget. So a message of some frames waits for no
-//! answer, also if the receiver is busy, and is acknowledged with what is sent back. (Two PEs,
-//! steps of 30 µs, messages of two frames: one step in four waited for the other PE's.)
+//! as others have borrowed little of the budget. So a message of some frames waits for no answer,
+//! also if the receiver is busy, and is acknowledged with what is sent back. (Two PEs, steps of
+//! 30 µs, messages of two frames: one step in four waited for the other PE's.)
 //!
 //! Peers that wait for credit get equal shares. A peer that finds the whole budget lent out goes on
 //! with one frame for each acknowledgement.
@@ -19,6 +19,10 @@ use super::peer::Flow;
 
 /// The most that a peer has ahead of need, in bytes beyond the one frame.
 const AHEAD_BYTES_MAX: u64 = 128 << 10;
+
+/// Nothing more is lent ahead of need once this part of the budget is lent. A peer that sends
+/// nothing more keeps such a loan, and cannot rest: so there are a few hundred of these at most.
+const AHEAD_SHARE: u64 = 8;
 
 /// What a port lends to its peers.
 pub(super) struct Budget {
@@ -94,7 +98,8 @@ impl Budget {
         let others = self.lent - loan.lent;
         let share = (self.bytes / self.borrowers.max(1)).min(self.bytes.saturating_sub(others));
         let held = loan.limit.saturating_sub(position + frame_bytes);
-        let ahead = if others * 2 < self.bytes { loan.ahead(frame_bytes) } else { 0 };
+        let room = (self.bytes / AHEAD_SHARE).saturating_sub(others);
+        let ahead = loan.ahead(frame_bytes).min(room);
         let ahead = ahead.min(window_bytes.saturating_sub(frame_bytes));
         let granted = wanted.max(ahead).min(share);
         if granted > held {

@@ -68,6 +68,8 @@ pub struct Machine<K: Kind> {
     /// What this PE tells itself.
     own: VecDeque<Told<K>>,
     effects: Vec<Effect<K>>,
+    /// What was asked, and is answered. It is the user's, and dropped outside of locks.
+    waste: Vec<K::Batch>,
 }
 
 impl<K: Kind> Machine<K> {
@@ -85,7 +87,20 @@ impl<K: Kind> Machine<K> {
             early: Vec::new(),
             own: VecDeque::new(),
             effects: Vec::new(),
+            waste: Vec::new(),
         }
+    }
+
+    /// All PEs take part, or will. From now on each share has its copies, so that those who die one
+    /// after another take nothing along.
+    pub fn begin(&mut self) {
+        let homes = self.dead.iter().copied().chain([self.me]).collect::<Vec<_>>();
+        homes.into_iter().for_each(|share| self.begin_if_owner(share));
+    }
+
+    /// What is not needed any more.
+    pub fn take_waste(&mut self) -> Vec<K::Batch> {
+        take(&mut self.waste)
     }
 
     /// What is to be done now, in this order.
@@ -106,6 +121,12 @@ impl<K: Kind> Machine<K> {
         asked.unanswered.insert(number, batch.clone());
         self.send_request(share, number, batch);
         number
+    }
+
+    /// That request could not be sent, and is given up.
+    pub fn withdraw(&mut self, share: Pe, number: u64) {
+        let asked = self.asked.get_mut(&share);
+        self.waste.extend(asked.and_then(|asked| asked.unanswered.remove(&number)));
     }
 
     fn send_request(&mut self, share: Pe, number: u64, batch: K::Batch) {
@@ -148,7 +169,8 @@ impl<K: Kind> Machine<K> {
             MessageOf::Ask(request, batch) => self.hear_request(share, request, batch),
             MessageOf::Answer { number, answer } => {
                 let asked = self.asked.get_mut(&share);
-                if asked.is_some_and(|asked| asked.unanswered.remove(&number).is_some()) {
+                if let Some(batch) = asked.and_then(|asked| asked.unanswered.remove(&number)) {
+                    self.waste.push(batch);
                     self.effects.push(Effect::Answered(share, number, answer));
                 }
             }
@@ -188,11 +210,19 @@ impl<K: Kind> Machine<K> {
         holders(&self.topology, share, self.copies, &self.dead_before).contains(&self.me)
     }
 
-    /// Makes this PE the owner of a share that has just begun.
-    fn begin(&mut self, share: Pe) {
-        if !self.shares.contains_key(&share) && self.is_first_holder(share) {
-            self.shares.insert(share, Share::with(Role::Owner(Owner::new())));
-            self.see_to_copies(share);
+    /// Makes this PE the owner of a share, if it is, and has not seen to that.
+    fn begin_if_owner(&mut self, share: Pe) {
+        if self.owner(share) != self.me {
+            return;
+        }
+        match self.shares.get(&share).map(|held| &held.role) {
+            None if self.is_first_holder(share) => {
+                self.shares.insert(share, Share::with(Role::Owner(Owner::new())));
+                self.see_to_copies(share);
+            }
+            // It was filled by one of whose death this PE had heard.
+            Some(Role::Copy { .. }) => self.succeed(share),
+            _ => {}
         }
     }
 
@@ -202,7 +232,7 @@ impl<K: Kind> Machine<K> {
             self.early.push((share, request, batch));
             return;
         }
-        self.begin(share);
+        self.begin_if_owner(share);
         let Some(Share { role: Role::Owner(owner), known, index, .. }) =
             self.shares.get_mut(&share)
         else {
@@ -241,7 +271,9 @@ impl<K: Kind> Machine<K> {
         let mut told = Vec::new();
         if let Some(change) = change {
             *index += 1;
-            known.note(request, answer.clone());
+            if !self.dead.contains(&to) {
+                known.note(request, answer.clone());
+            }
             let copies = owner.copies.iter().filter(|(_, copy)| **copy != Copying::Waits);
             told.extend(copies.map(|(pe, _)| (*pe, change.clone())));
         }
@@ -315,7 +347,9 @@ impl<K: Kind> Machine<K> {
         let Some(held) = self.shares.get_mut(&share) else { return };
         held.index = index;
         held.known.forget(request);
-        held.known.note(request, answer);
+        if !self.dead.contains(&request.by) {
+            held.known.note(request, answer);
+        }
         self.effects.push(Effect::Do(share, Work::Follow(change)));
         self.follows_so_far(from, share);
     }
@@ -367,6 +401,7 @@ impl<K: Kind> Machine<K> {
         for share in self.shares.keys().copied().collect::<Vec<_>>() {
             self.succeed(share);
         }
+        self.begin();
         for held in self.shares.values_mut() {
             held.known.forget_all_of(dead);
             if let Role::Owner(owner) = &mut held.role {

@@ -245,6 +245,7 @@ fn world(pes: u32, copies: usize, plans: &Plans) -> (World<Processor>, Rc<RefCel
     }));
     for pe in (0..pes).map(Pe::new) {
         world.act(pe, |actor, out| {
+            actor.machine.begin();
             actor.to_ask.iter().for_each(|_| out.later(Message::Ask));
         });
     }
@@ -307,6 +308,32 @@ proptest! {
         world.run(&choices, &deaths[..deaths.len().min(copies)]);
         prop_assert!(!log.borrow().lost);
         check(&world, &log.borrow(), pes, copies);
+    }
+
+    /// If copies are made anew between deaths, as many may die as are not needed.
+    #[test]
+    fn who_dies_one_after_another_takes_nothing_along(
+        pes in 3..7_u32,
+        plans in plans(),
+        choices in prop::collection::vec(0..1000_usize, 1..60),
+        dying in Just((0..7).collect::<Vec<u32>>()).prop_shuffle(),
+    ) {
+        let (mut world, log) = world(pes, 1, &plans);
+        for pe in dying.into_iter().filter(|pe| *pe < pes).take(pes as usize - 2) {
+            world.kill(Pe::new(pe), |_| 0);
+            world.run(&choices, &[]);
+            prop_assert!(!log.borrow().lost);
+        }
+        let first = world.living().next().expect("two live");
+        world.act(first, |actor, out| {
+            for share in 0..pes {
+                actor.to_ask.push_back(vec![Op::Get(share)]);
+                out.later(Message::Ask);
+            }
+        });
+        world.run(&choices, &[]);
+        prop_assert!(!log.borrow().lost);
+        check(&world, &log.borrow(), pes, 1);
     }
 
     /// Whatever dies: what is lost is said, and otherwise nothing is.

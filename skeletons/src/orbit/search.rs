@@ -1,0 +1,371 @@
+//! The search, level by level.
+
+use super::origin::{By, From, Origin};
+use crate::set::TaskSet;
+use crate::table::{Table, TableError, TableKey, TableRef, table};
+use serde::{Deserialize, Serialize};
+use std::any::type_name;
+use std::marker::PhantomData;
+use ultramarine_journal::Digest;
+use ultramarine_runtime::code::Stateless;
+use ultramarine_runtime::error::TaskError;
+use ultramarine_runtime::executor::{Context, Future, Portable, Shared};
+use ultramarine_runtime::wire::encode;
+use ultramarine_topology::{Distance, Pe};
+
+/// The number of states from which a task goes on.
+const STATES_AT_ONCE: usize = 1024;
+
+/// What follows from a state.
+pub trait Moves<D, S>: Stateless {
+    /// Adds what follows from a state to `next`.
+    fn add_to(self, next: &mut Vec<S>, data: &D, state: &S);
+}
+
+/// See [`reachable`](super::reachable).
+#[derive(Clone, Copy, Debug)]
+pub struct Successors<F>(pub(super) F);
+
+impl<D, S, F: Fn(&D, &S, &mut Vec<S>) + Stateless> Moves<D, S> for Successors<F> {
+    fn add_to(self, next: &mut Vec<S>, data: &D, state: &S) {
+        (self.0)(data, state, next);
+    }
+}
+
+/// See [`orbit`](super::orbit).
+#[derive(Clone, Copy, Debug)]
+pub struct Action<F>(pub(super) F);
+
+impl<G, S, F: Fn(&G, &S) -> S + Stateless> Moves<Vec<G>, S> for Action<F> {
+    fn add_to(self, next: &mut Vec<S>, generators: &Vec<G>, state: &S) {
+        next.extend(generators.iter().map(|generator| (self.0)(generator, state)));
+    }
+}
+
+/// What the table has of a state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Found<O> {
+    /// The distance from the start.
+    pub level: u32,
+    /// How it was found.
+    pub origin: O,
+}
+
+/// How far a search is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Progress {
+    /// The number of states of each level that is complete.
+    pub levels: Vec<u64>,
+}
+
+type Tell = Box<dyn FnMut(&Progress) + Send>;
+
+/// A search that is yet to begin; see [`reachable`](super::reachable) and [`orbit`](super::orbit).
+#[must_use = "nothing is searched until it is told to"]
+pub struct Reachable<M, D, S, O> {
+    moves: M,
+    data: D,
+    start: S,
+    name: Option<String>,
+    copies: usize,
+    memory_max: Option<usize>,
+    tell: Option<Tell>,
+    origins: PhantomData<fn() -> O>,
+}
+
+impl<M, D, S, O> std::fmt::Debug for Reachable<M, D, S, O> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Reachable");
+        shown.field("name", &self.name).field("copies", &self.copies).finish_non_exhaustive()
+    }
+}
+
+/// All states that can be reached.
+#[derive(Debug)]
+pub struct Reached<S: TableKey, O: Origin<S>> {
+    /// The number of states of each level: those whose distance from the start is its index.
+    pub levels: Vec<u64>,
+    /// The states.
+    pub table: Table<S, Found<O>>,
+}
+
+impl<S: TableKey, O: Origin<S>> Reached<S, O> {
+    /// The number of states.
+    pub fn count(&self) -> u64 {
+        self.levels.iter().sum()
+    }
+}
+
+impl<S: TableKey> Reached<S, By> {
+    /// The numbers of the successors that lead from the start to a state, on a shortest way. `undo`
+    /// gives the state before, from a state and such a number. `None`: the state is not reached.
+    ///
+    /// # Errors
+    ///
+    /// Any [`TableError`].
+    pub async fn way_to(
+        &self,
+        mut state: S,
+        undo: impl Fn(&S, u32) -> S,
+    ) -> Result<Option<Vec<u32>>, TableError> {
+        let mut way = Vec::new();
+        while let Some(found) = self.table.get(state.clone()).await? {
+            let By(Some(number)) = found.origin else {
+                way.reverse();
+                return Ok(Some(way));
+            };
+            state = undo(&state, number);
+            way.push(number);
+        }
+        Ok(None)
+    }
+}
+
+impl<M, D, S> Reachable<M, D, S, ()> {
+    pub(super) fn new(moves: M, data: D, start: S) -> Self {
+        let (name, memory_max, tell) = (None, None, None);
+        Reachable { moves, data, start, name, copies: 1, memory_max, tell, origins: PhantomData }
+    }
+
+    /// Of each state is kept by which successor it was found: a Schreier vector.
+    pub fn by(self) -> Reachable<M, D, S, By> {
+        self.with_origins()
+    }
+
+    /// Of each state the one before is kept.
+    pub fn from(self) -> Reachable<M, D, S, From<S>> {
+        self.with_origins()
+    }
+
+    fn with_origins<O>(self) -> Reachable<M, D, S, O> {
+        let Reachable { moves, data, start, name, copies, memory_max, tell, .. } = self;
+        Reachable { moves, data, start, name, copies, memory_max, tell, origins: PhantomData }
+    }
+}
+
+impl<M, D, S, O> Reachable<M, D, S, O>
+where
+    M: Moves<D, S>,
+    D: Portable + Sync,
+    S: TableKey,
+    O: Origin<S>,
+{
+    /// The name of the table. Default: one that follows from the function, its data and the start.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// [Copies](crate::table::Opening::copies) of the table's entries. Default 1.
+    pub fn copies(mut self, copies: usize) -> Self {
+        self.copies = copies;
+        self
+    }
+
+    /// The most that states may take [on a PE](crate::table::Opening::memory_max).
+    pub fn memory_max(mut self, bytes: usize) -> Self {
+        self.memory_max = Some(bytes);
+        self
+    }
+
+    /// Calls `f` on this PE as each level is complete.
+    pub fn progress(mut self, f: impl FnMut(&Progress) + Send + 'static) -> Self {
+        self.tell = Some(Box::new(f));
+        self
+    }
+
+    /// Searches. The main task that a root's death has started anew goes on from what is found.
+    ///
+    /// # Errors
+    ///
+    /// Any [`TableError`]: all that held some states have died, the memory is full, a function
+    /// panicked, or the job ends.
+    pub async fn run(self, cx: &Context) -> Result<Reached<S, O>, TableError> {
+        let Reachable { moves, data, start, name, copies, memory_max, mut tell, .. } = self;
+        let name = match name {
+            Some(name) => name,
+            None => name_of::<M, D, S>(&data, &start)?,
+        };
+        let mut opening = table::<S, Found<O>>(cx, name).copies(copies).noting_new();
+        if let Some(bytes) = memory_max {
+            opening = opening.memory_max(bytes);
+        }
+        let table = opening.open()?;
+        let data = cx.share(data);
+        let search = Search::<M, D, S, O> { cx, table: &table, data: &data, moves };
+        let is_new = table.insert_if_absent(start, Found { level: 0, origin: O::of_start() }).await?;
+        let mut levels = if is_new { Vec::new() } else { search.known().await? };
+        // The last level may be incomplete, and the one before is done again.
+        levels.truncate(levels.len().saturating_sub(2));
+        // What is new is not noted where a PE has died: in that level and the next the table says.
+        let mut from_table_until = if is_new { None } else { Some(levels.len() + 1) };
+        loop {
+            let (level, dead) = (levels.len(), cx.dead());
+            let is_from_table = from_table_until.is_some_and(|last| level <= last);
+            let count = search.level(level, is_from_table).await?;
+            match count.filter(|_| cx.dead() == dead) {
+                None => from_table_until = Some(level + 1),
+                Some(0) => return Ok(Reached { levels, table }),
+                Some(count) => {
+                    levels.push(count);
+                    if let Some(tell) = &mut tell {
+                        tell(&Progress { levels: levels.clone() });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A search that has begun.
+struct Search<'a, M, D: Portable + Sync, S: TableKey, O: Origin<S>> {
+    cx: &'a Context,
+    table: &'a Table<S, Found<O>>,
+    data: &'a Shared<D>,
+    moves: M,
+}
+
+/// What a PE needs to go on from the states of a level, and whether the table says which these are.
+type LevelOf<S, O, D> = (TableRef<S, Found<O>>, Shared<D>, u32, bool);
+
+impl<M, D, S, O> Search<'_, M, D, S, O>
+where
+    M: Moves<D, S>,
+    D: Portable + Sync,
+    S: TableKey,
+    O: Origin<S>,
+{
+    /// The number of states of each level in the table.
+    async fn known(&self) -> Result<Vec<u64>, TableError> {
+        let count = async |cx: Context, table: TableRef<S, Found<O>>| {
+            let mut counts: Vec<u64> = Vec::new();
+            let count = |_: &S, found: &Found<O>| {
+                let level = found.level as usize;
+                counts.resize(counts.len().max(level + 1), 0);
+                counts[level] += 1;
+            };
+            table.on(&cx)?.for_each_local(count).await;
+            Ok::<_, TableError>(counts)
+        };
+        loop {
+            let dead = self.cx.dead();
+            let counts = self.on_all(|cx, pe| cx.spawn_at(pe, count, self.table.reference()));
+            if let Some(counts) = counts.await?.filter(|_| self.cx.dead() == dead) {
+                let longest = counts.iter().map(Vec::len).max().unwrap_or(0);
+                let of = |level| counts.iter().filter_map(move |counts| counts.get(level)).sum();
+                return Ok((0..longest).map(of).collect());
+            }
+        }
+    }
+
+    /// Goes on from all states of a level. Returns how many there are; `None`: a PE has died.
+    async fn level(&self, level: usize, is_from_table: bool) -> Result<Option<u64>, TableError> {
+        let level = u32::try_from(level).unwrap_or(u32::MAX);
+        let moves = self.moves;
+        let go_on = move |cx: Context, argument| go_on_from_level(moves, cx, argument);
+        let spawn = |cx: &Context, pe| {
+            let argument = (self.table.reference(), self.data.clone(), level, is_from_table);
+            cx.spawn_at(pe, go_on, argument)
+        };
+        let counts = self.on_all(spawn).await?;
+        Ok(counts.map(|counts| counts.into_iter().sum()))
+    }
+
+    /// Has a task done on each PE that lives. `None`: one has died.
+    async fn on_all<R: Portable>(
+        &self,
+        spawn: impl Fn(&Context, Pe) -> Future<Result<R, TableError>>,
+    ) -> Result<Option<Vec<R>>, TableError> {
+        let cx = self.cx.unsupervised();
+        let living = (0..cx.pes()).map(Pe::new).filter(|pe| !cx.is_dead(*pe));
+        let tasks: Vec<_> = living.map(|pe| spawn(&cx, pe)).collect();
+        let (mut results, mut is_lost) = (Vec::new(), false);
+        // Each is awaited: none may add states when the next level has begun.
+        for task in tasks {
+            match task.await {
+                Ok(result) => results.push(result),
+                Err(TaskError::Lost { .. }) => is_lost = true,
+                Err(error) => results.push(Err(error.into())),
+            }
+        }
+        let results = results.into_iter().collect::<Result<Vec<R>, TableError>>()?;
+        Ok((!is_lost).then_some(results))
+    }
+}
+
+/// Goes on from those states of a level that this PE owns. Returns how many there are.
+async fn go_on_from_level<M, D, S, O>(
+    moves: M,
+    cx: Context,
+    (states, data, level, is_from_table): LevelOf<S, O, D>,
+) -> Result<u64, TableError>
+where
+    M: Moves<D, S>,
+    D: Portable + Sync,
+    S: TableKey,
+    O: Origin<S>,
+{
+    let table = states.on(&cx)?;
+    let mut of_level = table.take_new(|found| found.level <= level);
+    if is_from_table {
+        of_level.clear();
+        let add = |state: &S, found: &Found<O>| {
+            if found.level == level {
+                of_level.push(state.clone());
+            }
+        };
+        table.for_each_local(add).await;
+    }
+    let count = of_level.len() as u64;
+    let go_on = move |cx: Context, argument| go_on_from(moves, cx, argument);
+    let mut tasks = TaskSet::new().window(2 * cx.threads() + 1);
+    while !of_level.is_empty() {
+        let some = of_level.split_off(of_level.len().saturating_sub(STATES_AT_ONCE));
+        let argument = (states.clone(), data.clone(), level, some);
+        tasks.spawn(&cx, Distance::ZERO, go_on, argument);
+        if tasks.is_full()
+            && let Some(done) = tasks.next().await
+        {
+            done??;
+        }
+    }
+    while let Some(done) = tasks.next().await {
+        done??;
+    }
+    Ok(count)
+}
+
+/// Goes on from some states of a level.
+async fn go_on_from<M, D, S, O>(
+    moves: M,
+    cx: Context,
+    (table, data, level, states): (TableRef<S, Found<O>>, Shared<D>, u32, Vec<S>),
+) -> Result<(), TableError>
+where
+    M: Moves<D, S>,
+    D: Portable + Sync,
+    S: TableKey,
+    O: Origin<S>,
+{
+    let table = table.on(&cx)?;
+    let (mut next, mut found) = (Vec::new(), Vec::new());
+    for state in states {
+        moves.add_to(&mut next, &data, &state);
+        let origins = (0..).map(|number| Found { level: level + 1, origin: O::of(&state, number) });
+        found.extend(next.drain(..).zip(origins));
+    }
+    table.insert_all_if_absent(found).await?;
+    Ok(())
+}
+
+/// The name of a search's table, if it is not given one.
+fn name_of<M, D: Serialize, S: Serialize>(data: &D, start: &S) -> Result<String, TableError> {
+    let mut digest = Digest::default();
+    let encoded = encode(&(data, start)).map_err(|error| TaskError::Codec {
+        what: "the data or the start of a search".into(),
+        reason: error.to_string(),
+    })?;
+    digest.add(&encoded);
+    Ok(format!("{} {:x}", type_name::<M>(), digest.finish()))
+}
