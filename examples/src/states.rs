@@ -1,13 +1,13 @@
 //! What programs share that search all states: their flags.
 
-use crate::{Job, name_of, print, ranged};
+use crate::{Job, name_of, ranged};
 use clap::ValueEnum;
 use foldhash::fast::FixedState;
 use std::collections::HashSet;
 use std::time::Instant;
-use ultramarine::{Portable, Result, Stateless};
 use ultramarine::skeletons::orbit::{Progress, reachable};
 use ultramarine::skeletons::table::TableKey;
+use ultramarine::{Portable, Result, Stateless};
 
 /// How all states are searched.
 #[derive(Clone, clap::Args)]
@@ -15,9 +15,6 @@ pub struct StateFlags {
     /// The number of copies of the states that each PE has found.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = ranged::<usize>(0..=100))]
     copies: usize,
-    /// Tell of each level as it is complete.
-    #[arg(long)]
-    progress: bool,
     /// Who searches.
     #[arg(long, value_enum, default_value_t = Searcher::Table)]
     skeleton: Searcher,
@@ -49,7 +46,7 @@ impl StateFlags {
             Searcher::Sequential => sequential(moves, &data, start),
             Searcher::Table => {
                 let mut search = reachable(moves, data, start).copies(self.copies);
-                if self.progress {
+                if job.flags.progress {
                     search = search.progress(tell);
                 }
                 search.run(&job.cx).await?.levels
@@ -63,7 +60,7 @@ impl StateFlags {
 
 fn tell(now: &Progress) {
     let last = now.levels.last().copied().unwrap_or(0);
-    print(&format!("level {}: {last} states", now.levels.len().saturating_sub(1)));
+    eprintln!("level {}: {last} states", now.levels.len().saturating_sub(1));
 }
 
 /// The number of states of each level, found by one thread.

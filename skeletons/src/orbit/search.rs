@@ -194,7 +194,8 @@ where
         let table = opening.open()?;
         let data = cx.share(data);
         let search = Search::<M, D, S, O> { cx, table: &table, data: &data, moves };
-        let is_new = table.insert_if_absent(start, Found { level: 0, origin: O::of_start() }).await?;
+        let is_new =
+            table.insert_if_absent(start, Found { level: 0, origin: O::of_start() }).await?;
         let mut levels = if is_new { Vec::new() } else { search.known().await? };
         // The last level may be incomplete, and the one before is done again.
         levels.truncate(levels.len().saturating_sub(2));

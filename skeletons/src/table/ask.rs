@@ -135,13 +135,12 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     /// Asks something of a share.
     fn ask(&self, share: Pe, batch: Batch<K, V>) -> Asking<K, V> {
         let (mut batch, mut asked) = (Some(batch), Err(self.head.closed()));
-        let ask = |part: &mut TablePart<K, V>| {
-            match batch.take().map(|batch| part.ask(share, batch)) {
+        let ask =
+            |part: &mut TablePart<K, V>| match batch.take().map(|batch| part.ask(share, batch)) {
                 Some(Ok(number)) => asked = Ok((share, number)),
                 Some(Err((error, refused))) => (asked, batch) = (Err(error), Some(refused)),
                 None => {}
-            }
-        };
+            };
         if let Some((id, todo)) = self.member.act(ask) {
             TablePart::carry_out(&self.cx, &self.member, id, todo);
         }

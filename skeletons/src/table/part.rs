@@ -236,9 +236,10 @@ impl<K: TableKey, V: TableValue> Part for TablePart<K, V> {
         let mut works = VecDeque::new();
         if self.over.is_some() {
             works = take(&mut self.works);
-            let waiting = self.asked.values_mut().filter_map(|asked| {
-                asked.take_if(|asked| matches!(asked, Asked::Waiting(_)))
-            });
+            let waiting = self
+                .asked
+                .values_mut()
+                .filter_map(|asked| asked.take_if(|asked| matches!(asked, Asked::Waiting(_))));
             wakers.extend(waiting.filter_map(|asked| match asked {
                 Asked::Waiting(waker) => Some(waker),
                 Asked::Answered(_) => None,

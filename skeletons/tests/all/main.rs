@@ -12,7 +12,7 @@ mod depth;
 mod divide;
 mod journal;
 mod maps;
+mod orbit;
 mod search;
 mod skeletons;
-mod orbit;
 mod table;

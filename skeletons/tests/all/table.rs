@@ -143,9 +143,8 @@ fn what_panics_at_the_owner_is_an_error_of_all_who_ask() {
         let TableError::Panicked { table, message } = &error else { panic!("{error}") };
         assert!(table == "picky" && message.contains("not seven"), "{error}");
         for pe in 0..3 {
-            let get = async |cx: Context, picky: TableRef<Picky, u32>| {
-                picky.on(&cx)?.get(Picky(1)).await
-            };
+            let get =
+                async |cx: Context, picky: TableRef<Picky, u32>| picky.on(&cx)?.get(Picky(1)).await;
             let got = cx.spawn_at(Pe::new(pe), get, picky.reference()).await?;
             assert_eq!(got.unwrap_err(), error, "the table is over everywhere");
         }
