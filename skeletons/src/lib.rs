@@ -73,6 +73,7 @@
 //! | How is a graph built, and which PE computes which node of it? | [`dag`] |
 //! | How does a program go in supersteps, and survive deaths? | [`bsp`] |
 //! | How are entries spread over PEs, and how do they survive deaths? | [`table`](mod@table) |
+//! | How are all states searched, each once? | [`orbit`](mod@orbit) |
 //! | How do results outlive the job? | [`journal`] |
 //! | How does map and reduce place halves? | `reduce` |
 //! | How is data divided into parts and shares? | `share` |

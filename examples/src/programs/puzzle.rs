@@ -19,7 +19,6 @@ type State = u64;
 pub const ORDERED: State = 0x8_7654_3210;
 
 /// Adds the states that are a move away.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "states may be of any type")]
 pub fn moves((): &(), state: &State, next: &mut Vec<State>) {
     let tile = |place: u32| (state >> (4 * place)) & 15;
     let gap = (0..9).find(|place| tile(*place) == 0).unwrap_or(0);

@@ -14,6 +14,9 @@ use ultramarine_topology::Pe;
 /// The entries of a share. All PEs hash alike.
 pub(super) type Share<K, V> = HashMap<K, V, FixedState>;
 
+/// What a batch has changed, if anything, and the answer.
+type Applied<K, V> = (Option<Change<K, V>>, Answer<V>);
+
 /// The most entries that a copy is filled with at once.
 const PIECE_ENTRIES_MAX: usize = 4096;
 
@@ -58,11 +61,7 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
     /// # Errors
     ///
     /// An update panicked, or cannot be read. What it has done is not known.
-    pub(super) fn apply(
-        &mut self,
-        share: Pe,
-        batch: Batch<K, V>,
-    ) -> Result<(Option<Change<K, V>>, Answer<V>), String> {
+    pub(super) fn apply(&mut self, share: Pe, batch: Batch<K, V>) -> Result<Applied<K, V>, String> {
         Ok(match batch {
             Batch::Insert(rows) => self.insert(share, rows),
             Batch::Get(keys) => {
@@ -77,7 +76,7 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
         })
     }
 
-    fn insert(&mut self, at: Pe, rows: Many<(K, V)>) -> (Option<Change<K, V>>, Answer<V>) {
+    fn insert(&mut self, at: Pe, rows: Many<(K, V)>) -> Applied<K, V> {
         if let Some(limit) = self.limit {
             let share = self.shares.entry(at).or_default();
             let new = rows.iter().filter(|(key, _)| !share.contains_key(key));
@@ -116,11 +115,7 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
         (change.map(Change::Inserted), Answer::Inserted(inserted))
     }
 
-    fn update(
-        &mut self,
-        at: Pe,
-        update: &[u8],
-    ) -> Result<(Option<Change<K, V>>, Answer<V>), String> {
+    fn update(&mut self, at: Pe, update: &[u8]) -> Result<Applied<K, V>, String> {
         if self.limit.is_some_and(|limit| self.bytes > limit) {
             return Ok((None, Answer::Full(self.bytes)));
         }

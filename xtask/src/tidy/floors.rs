@@ -37,7 +37,7 @@ const HOUSES: [House; 3] = [
             &["own_thread"],
             &["journal", "parts", "result_future", "set", "share"],
             &["bsp", "dag", "divide", "map", "search", "table"],
-            &["reduce"],
+            &["orbit", "reduce"],
         ],
     },
 ];

@@ -26,6 +26,7 @@
 //! A machine must never know what an entry is, nor how messages travel: it runs in jobs, in random
 //! schedules and in model checkers.
 
+mod copies;
 mod kind;
 mod message;
 mod order;
@@ -293,103 +294,6 @@ impl<K: Kind> Machine<K> {
         while let Some(next) = self.owned(share).and_then(Owner::take_answer) {
             let Unanswered { to, number, answer, .. } = next;
             self.send(to, share, MessageOf::Answer { number, answer });
-        }
-    }
-
-    /// Has copies made that are missing.
-    fn see_to_copies(&mut self, share: Pe) {
-        let all = holders(&self.topology, share, self.copies, &self.dead);
-        let me = self.me;
-        let Some(owner) = self.owned(share) else { return };
-        owner.copies.retain(|pe, _| all.contains(pe));
-        let new = all.into_iter().filter(|pe| *pe != me && !owner.copies.contains_key(pe));
-        let new: Vec<Pe> = new.collect();
-        owner.copies.extend(new.iter().map(|pe| (*pe, Copying::Waits)));
-        self.effects.extend(new.into_iter().map(|pe| Effect::Do(share, Work::Copy(pe))));
-        self.answer_some(share);
-    }
-
-    /// The entries of a share have been copied for a PE, in pieces, of which there is one at least.
-    pub fn copied(&mut self, share: Pe, to: Pe, pieces: Vec<K::Entries>) {
-        let Some(Share { role: Role::Owner(owner), known, index, .. }) =
-            self.shares.get_mut(&share)
-        else {
-            return;
-        };
-        let Some(copy) = owner.copies.get_mut(&to) else { return };
-        *copy = Copying::Told;
-        let mut last = Some((*index, known.clone()));
-        let count = pieces.len();
-        for (number, entries) in pieces.into_iter().enumerate() {
-            let last = if number + 1 == count { last.take() } else { None };
-            self.send(to, share, MessageOf::Fill { entries, is_first: number == 0, last });
-        }
-    }
-
-    /// Whether this PE follows what comes from that one.
-    fn follows(&self, from: Pe, share: Pe) -> bool {
-        let share = self.shares.get(&share);
-        share.is_some_and(|share| matches!(share.role, Role::Copy { of, .. } if of == from))
-    }
-
-    fn follow(
-        &mut self,
-        from: Pe,
-        share: Pe,
-        index: u64,
-        request: Request,
-        change: K::Change,
-        answer: K::Answer,
-    ) {
-        if !self.follows(from, share) {
-            return;
-        }
-        let Some(held) = self.shares.get_mut(&share) else { return };
-        held.index = index;
-        held.known.forget(request);
-        if !self.dead.contains(&request.by) {
-            held.known.note(request, answer);
-        }
-        self.effects.push(Effect::Do(share, Work::Follow(change)));
-        self.follows_so_far(from, share);
-    }
-
-    fn fill(
-        &mut self,
-        from: Pe,
-        share: Pe,
-        entries: K::Entries,
-        is_first: bool,
-        last: Option<(u64, Known<K::Answer>)>,
-    ) {
-        let place = |pe| Order::of(&self.topology, share).position(|other| other == pe);
-        let new = Share::with(Role::Copy { of: from, is_whole: false });
-        let held = self.shares.entry(share).or_insert(new);
-        let Role::Copy { of, is_whole } = &mut held.role else { return };
-        let before = held.filled_by.unwrap_or(*of);
-        if is_first && place(before) <= place(from) {
-            held.filled_by = Some(from);
-        }
-        // A later owner may have filled it already.
-        if held.filled_by != Some(from) {
-            return;
-        }
-        let is_last = last.is_some();
-        if let Some((index, known)) = last {
-            (*of, *is_whole, held.filled_by) = (from, true, None);
-            (held.index, held.known) = (index, known);
-        }
-        let fill = Work::Fill { entries, is_first, is_last };
-        self.effects.push(Effect::Do(share, fill));
-        if is_last {
-            self.follows_so_far(from, share);
-        }
-    }
-
-    /// Says how far this PE has followed.
-    fn follows_so_far(&mut self, owner: Pe, share: Pe) {
-        if let Some(index) = self.shares.get(&share).map(|share| share.index) {
-            self.send(owner, share, MessageOf::Follows { index });
         }
     }
 
