@@ -86,13 +86,13 @@ fn the_state_before_and_its_number_lead_back_to_the_start() {
 #[test]
 fn what_ends_a_search_is_an_error() {
     job(vec![Place::default(); 2], async |cx: Context| {
-        let tough = |_: &(), n: &u64, next: &mut Vec<u64>| {
+        let tough = |(): &(), n: &u64, next: &mut Vec<u64>| {
             assert_ne!(*n, 50, "not fifty");
             next.push(n + 1);
         };
         let error = reachable(tough, (), 0_u64).run(&cx).await.unwrap_err();
         assert!(error.to_string().contains("not fifty"), "{error}");
-        let endless = |_: &(), n: &u64, next: &mut Vec<u64>| next.extend([2 * n, 2 * n + 1]);
+        let endless = |(): &(), n: &u64, next: &mut Vec<u64>| next.extend([2 * n, 2 * n + 1]);
         let error = reachable(endless, (), 1_u64).memory_max(1 << 20).run(&cx).await.unwrap_err();
         assert!(matches!(error, TableError::Full { .. }), "{error}");
         // A search that is done finds all of it there while its table is open.
