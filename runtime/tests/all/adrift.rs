@@ -243,6 +243,8 @@ fn a_pe_that_loses_a_task_leaves() {
                 while !cx.is_cancelled() {
                     cx.tell(Pe::new(1), async |_: Context, ()| (), ()).expect("it may be sent");
                     cx.send_now();
+                    // The lane has room for some hundreds, and the other PE may be slow.
+                    thread::sleep(Duration::from_micros(100));
                 }
             };
             let sends = cx.spawn(Distance::ZERO, send, ());
