@@ -292,6 +292,17 @@ fn check(world: &World<Processor>, log: &Log, pes: u32, copies: usize) {
     }
 }
 
+/// A loss is found when something is asked.
+fn ask_all_shares(world: &mut World<Processor>, pes: u32) {
+    let first = world.living().next().expect("one lives");
+    world.act(first, |actor, out| {
+        for share in 0..pes {
+            actor.to_ask.push_back(vec![Op::Get(share)]);
+            out.later(Message::Ask);
+        }
+    });
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
@@ -324,13 +335,7 @@ proptest! {
             world.run(&choices, &[]);
             prop_assert!(!log.borrow().lost);
         }
-        let first = world.living().next().expect("two live");
-        world.act(first, |actor, out| {
-            for share in 0..pes {
-                actor.to_ask.push_back(vec![Op::Get(share)]);
-                out.later(Message::Ask);
-            }
-        });
+        ask_all_shares(&mut world, pes);
         world.run(&choices, &[]);
         prop_assert!(!log.borrow().lost);
         check(&world, &log.borrow(), pes, 1);
@@ -346,14 +351,7 @@ proptest! {
     ) {
         let (mut world, log) = world(pes, 1, &plans);
         world.run(&choices, &deaths);
-        // A loss is found when something is asked.
-        let first = world.living().next().expect("one lives");
-        world.act(first, |actor, out| {
-            for share in 0..pes {
-                actor.to_ask.push_back(vec![Op::Get(share)]);
-                out.later(Message::Ask);
-            }
-        });
+        ask_all_shares(&mut world, pes);
         world.run(&choices, &[]);
         if !log.borrow().lost {
             check(&world, &log.borrow(), pes, 1);
