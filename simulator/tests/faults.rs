@@ -5,7 +5,7 @@
 
 use std::env;
 use ultramarine_runtime::protocol::supervision::SupervisionMutant;
-use ultramarine_simulator::faults::{run, run_mutant, run_restartable};
+use ultramarine_simulator::faults::{Jobs, run_mutant};
 use ultramarine_simulator::report::RunTotals;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -19,7 +19,7 @@ fn jobs_end_with_the_right_result_though_pes_die() {
     let runs = number("ULTRAMARINE_SIMULATOR_RUNS", 200);
     let mut total = RunTotals::default();
     for seed in first..first + runs {
-        let run = run(seed, false);
+        let run = Jobs::Any.run(seed, false);
         assert_eq!(run.fault, None, "{run}");
         total.add(&run);
     }
@@ -37,7 +37,7 @@ fn jobs_that_outlive_their_roots_end_with_the_right_result() {
     let mut total = RunTotals::default();
     let mut saved = 0;
     for seed in 1..=80 {
-        let run = run_restartable(seed, false);
+        let run = Jobs::Restartable.run(seed, false);
         assert_eq!(run.fault, None, "{run}");
         saved += u64::from(run.report.restarts > 0 && run.report.unfinished == 0);
         total.add(&run);
@@ -50,9 +50,24 @@ fn jobs_that_outlive_their_roots_end_with_the_right_result() {
 }
 
 #[test]
+fn supersteps_that_outlive_their_roots_end_with_the_right_result() {
+    let mut total = RunTotals::default();
+    let mut saved = 0;
+    for seed in 1..=80 {
+        let run = Jobs::Supersteps.run(seed, false);
+        assert_eq!(run.fault, None, "{run}");
+        saved += u64::from(run.report.deaths > 0 && run.report.unfinished == 0);
+        total.add(&run);
+    }
+    println!("{saved} runs with deaths had their outputs\n{total}");
+    assert!(saved > 30, "{saved}: {total}");
+    assert!(total["restarts"] > 25, "{total}");
+}
+
+#[test]
 fn a_seed_is_a_run() {
     for seed in [3, 1 << 40] {
-        let reports = [run(seed, false), run(seed, false)].map(|run| format!("{run}"));
+        let reports = [(); 2].map(|()| Jobs::Any.run(seed, false).to_string());
         assert_eq!(reports[0], reports[1]);
     }
 }
@@ -66,7 +81,7 @@ fn everything_happens_in_some_run() {
     let missing = |total: &RunTotals| wanted.split(' ').find(|counter| total[counter] == 0);
     // The first orphans are those of 365.
     for seed in 340..3000 {
-        total.add(&run(seed, false));
+        total.add(&Jobs::Any.run(seed, false));
         if missing(&total).is_none() {
             return;
         }
@@ -81,7 +96,7 @@ fn everything_happens_in_some_run() {
 #[test]
 fn a_mutant_fails_in_some_run() {
     let mutant = SupervisionMutant::ForgetsTheDead;
-    let failed = (4_150..4_500).find(|seed| run_mutant(*seed, Some(mutant), false).fault.is_some());
+    let failed = (4_150..4_500).find(|seed| run_mutant(*seed, mutant).fault.is_some());
     println!("{mutant:?} fails with seed {failed:?}");
     assert!(failed.is_some());
 }

@@ -2,6 +2,7 @@
 
 use super::ExperimentError;
 use super::number::{seeds, whole, whole_number};
+use crate::faults::Jobs;
 use crate::report::RunTotals;
 use crate::table::Row;
 use std::io::Write;
@@ -22,6 +23,9 @@ pub(super) struct Faults {
     #[arg(long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = whole_number::<u32>(1..=1024))]
     threads: u32,
+    /// What the jobs compute, and whether they go on when their root dies
+    #[arg(long, value_enum, value_name = "KIND", default_value_t)]
+    jobs: Jobs,
     /// Print the events of each job, but for turns, timers and heartbeats
     #[arg(long, conflicts_with_all = ["threads", "json"])]
     tell: bool,
@@ -46,7 +50,7 @@ impl Faults {
                 if seed >= seeds.end {
                     return;
                 }
-                let run = crate::faults::run(seed, self.tell);
+                let run = self.jobs.run(seed, self.tell);
                 // A thread that has panicked leaves totals that are whole.
                 let mut shared = shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 let (totals, out, written, told) = &mut *shared;

@@ -31,19 +31,33 @@ use crate::report::SimulatedRun;
 use crate::world::Simulation;
 use ultramarine_runtime::protocol::supervision::SupervisionMutant;
 
-/// Simulates the job of this seed. Prints every event if `is_verbose`.
-pub fn run(seed: u64, is_verbose: bool) -> SimulatedRun {
-    run_mutant(seed, None, is_verbose)
+/// What random jobs compute, and whether they go on when their root dies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub enum Jobs {
+    /// Trees of tasks; one job in three goes on
+    #[default]
+    Any,
+    /// Trees of tasks; all go on
+    Restartable,
+    /// Programs in supersteps, with checkpoints in memory or without; all go on
+    Supersteps,
 }
 
-/// The same for a job that goes on when its root dies, whatever the seed says.
-pub fn run_restartable(seed: u64, is_verbose: bool) -> SimulatedRun {
-    Simulation::new(scenario::job(seed, true), is_verbose).run()
+impl Jobs {
+    /// Simulates the job of this seed. Prints every event if `is_verbose`.
+    pub fn run(self, seed: u64, is_verbose: bool) -> SimulatedRun {
+        let job = match self {
+            Jobs::Any => scenario::job(seed, false),
+            Jobs::Restartable => scenario::job(seed, true),
+            Jobs::Supersteps => scenario::supersteps(seed),
+        };
+        Simulation::new(job, is_verbose).run()
+    }
 }
 
-/// The same with a rule of the protocol left out.
-pub fn run_mutant(seed: u64, mutant: Option<SupervisionMutant>, is_verbose: bool) -> SimulatedRun {
+/// Simulates one of [any](Jobs::Any) jobs with a rule of the protocol left out.
+pub fn run_mutant(seed: u64, mutant: SupervisionMutant) -> SimulatedRun {
     let mut job = scenario::job(seed, false);
-    job.protocol.mutant = mutant;
-    Simulation::new(job, is_verbose).run()
+    job.protocol.mutant = Some(mutant);
+    Simulation::new(job, false).run()
 }

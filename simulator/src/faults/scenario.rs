@@ -6,7 +6,9 @@ use crate::fault::InjectedFault;
 use crate::job::{Detection, SimulatedJob};
 use crate::pe::workers::PeSpeed;
 use crate::traffic::{RandomTraffic, Traffic};
+use crate::workload::graph::BEGINS_NS;
 use crate::workload::random_tree::{Program, RandomTree, TaskSpec, radii};
+use crate::workload::supersteps::StencilRun;
 use crate::workload::{SpawnMode, SpawnPlace};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -14,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_runtime::protocol::{FishingSettings, ProtocolSettings};
 use ultramarine_runtime::transport::PortSettings;
+use ultramarine_skeletons::bsp::machine::{Saving, When};
 use ultramarine_topology::Pe;
 
 const MICROSECOND: u64 = 1000;
@@ -43,9 +46,11 @@ const LONG_PES_MAX: u32 = 30;
 /// Each of these jobs keeps this many workers busy for that time, or one for longer.
 const LONG_WORKERS: u64 = 3;
 
-/// What the chances of roots, and of witnesses, differ by from all others of a seed.
+/// What the chances of roots, of witnesses and of programs in supersteps differ by from all others
+/// of a seed.
 const ROOTS: u64 = 0x0072_6f6f_7473;
 const WITNESSES: u64 = 0x7769_746e_6573;
+const SUPERSTEPS: u64 = 0x7374_6570_7321;
 
 /// One job in this many has no guards.
 const UNGUARDED_ONE_IN: u64 = 3;
@@ -161,6 +166,25 @@ pub(super) fn job(seed: u64, outlives_root: bool) -> SimulatedJob {
         shutdown_grace: SHUTDOWN_GRACE,
         events_max: EVENTS_MAX * u64::from(1 + pes / 100) * if outlives_root { 4 } else { 1 },
     }
+}
+
+/// The same machine, network and faults, and a program in supersteps that goes on when its root
+/// dies. Most faults come amid the run, and some before it begins.
+pub(super) fn supersteps(seed: u64) -> SimulatedJob {
+    let mut dice = Dice::new(seed ^ SUPERSTEPS);
+    let mut job = job(seed, true);
+    let pes = job.topology.pes();
+    let ranks = dice.within(1..=2 * u64::from(pes)) as u32;
+    let supersteps = dice.within(1..=20);
+    let when = if dice.one_in(4) { When::Never } else { When::Every(dice.within(1..=5)) };
+    let last = job.faults.iter().map(|(at, _)| *at).max().unwrap_or(MILLISECOND);
+    let step_ns = (last / supersteps).clamp(10 * MICROSECOND, 200 * MILLISECOND);
+    if !dice.one_in(4) {
+        job.faults.iter_mut().for_each(|(at, _)| *at += BEGINS_NS);
+    }
+    let plan = StencilRun::plan(ranks, supersteps, Saving::in_memory(when), step_ns);
+    job.workload = Arc::new(StencilRun::new(plan, &job.topology));
+    job
 }
 
 fn port(dead_after: Duration, dice: &mut Dice) -> PortSettings {

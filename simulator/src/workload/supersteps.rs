@@ -218,9 +218,9 @@ impl StencilRun {
         StencilRun { groups, plan }
     }
 
-    /// A run with a rank on each of these PEs.
-    pub(crate) fn plan(pes: u32, supersteps: u64, saving: Saving, step_ns: u64) -> Plan {
-        Plan { ranks: pes, supersteps, saving, step_ns, topology: None }
+    /// A run of this many ranks.
+    pub(crate) fn plan(ranks: u32, supersteps: u64, saving: Saving, step_ns: u64) -> Plan {
+        Plan { ranks, supersteps, saving, step_ns, topology: None }
     }
 }
 
@@ -261,7 +261,8 @@ struct Main {
 
 impl Main {
     fn open(&self, cx: &mut TaskContext<'_>) {
-        let attempt = 1 + u32::from(cx.pe != Pe::ROOT);
+        // The next root has a greater number.
+        let attempt = 1 + cx.pe.number();
         self.groups.turn(cx, |groups| {
             let (id, cell) = groups.open(1, false, attempt);
             let part = StencilPart::make(groups.me(), id, &self.plan).ok()?;
