@@ -18,6 +18,7 @@ mod groups;
 mod interrupts;
 mod journals;
 mod latency;
+mod memo;
 mod oddities;
 mod output;
 mod progress;

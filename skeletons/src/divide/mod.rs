@@ -24,6 +24,7 @@
 //! | How is a problem divided, and when does a task pause? | `conquer` |
 //! | Which parts become tasks? | `backlog` |
 //! | How do solutions outlive the job? | `journal` |
+//! | How is a problem solved once that many ask for? | `memo` |
 //!
 //! A skeleton must never know what a problem is.
 
@@ -31,9 +32,11 @@ mod backlog;
 mod conquer;
 mod division;
 mod journal;
+mod memo;
 
 pub(crate) use conquer::{conquer, place_on};
 pub use division::{Division, divide_and_conquer, par_divide_and_conquer, push_divide_and_conquer};
+pub use memo::MemoisedDivision;
 
 use crate::parts::Parts;
 use std::marker::PhantomData;

@@ -132,6 +132,18 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         Pe::new(place as u32)
     }
 
+    /// The PE to which a key belongs, or the next that lives, as far as this PE knows.
+    pub(crate) fn living_owner(&self, key: &K) -> Pe {
+        let (share, pes) = (self.share(key).number(), self.cx.pes());
+        let mut all = (share..pes).chain(0..share).map(Pe::new);
+        all.find(|pe| !self.cx.is_dead(*pe)).unwrap_or(self.cx.pe())
+    }
+
+    /// Tells tables apart.
+    pub(crate) fn id(&self) -> GroupId {
+        self.id
+    }
+
     /// Asks something of a share.
     fn ask(&self, share: Pe, batch: Batch<K, V>) -> Asking<K, V> {
         let (mut batch, mut asked) = (Some(batch), Err(self.head.closed()));

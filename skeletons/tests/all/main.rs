@@ -12,6 +12,7 @@ mod depth;
 mod divide;
 mod journal;
 mod maps;
+mod memo;
 mod orbit;
 mod search;
 mod skeletons;
