@@ -146,7 +146,7 @@ where
             return Ok(conquer(&cx, placement, algorithm, problem).await?);
         };
         let open = table.on(&cx)?;
-        if open.living_owner(&key) != cx.pe() {
+        if open.owner(&key) != cx.pe() {
             return look_up_there(&cx, functions, &open, &key, problem).await;
         }
         let under_way = cx.pe_local::<UnderWay<K, A::Solution>>();
@@ -186,7 +186,7 @@ where
     X: AlgorithmContext,
 {
     let task = move |cx, (table, problem)| look_up(cx, functions, table, problem);
-    let pe = table.living_owner(key);
+    let pe = table.owner(key);
     let solution = AbortOnDrop::new(cx.spawn_at(pe, task, (table.reference(), problem)));
     Box::pin(async { solution.await? })
 }

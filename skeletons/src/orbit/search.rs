@@ -356,8 +356,7 @@ where
         let origins = (0..).map(|number| Found { level: level + 1, origin: O::of(&state, number) });
         found.extend(next.drain(..).zip(origins));
     }
-    table.insert_all_if_absent(found).await?;
-    Ok(())
+    table.insert_unless_seen(found).await
 }
 
 /// The name of a search's table, if it is not given one.

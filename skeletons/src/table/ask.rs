@@ -6,9 +6,10 @@ use super::open::Head;
 use super::part::TablePart;
 use super::store::hash;
 use super::update::encode_update;
+use foldhash::fast::FixedState;
 use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
@@ -132,8 +133,9 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         Pe::new(place as u32)
     }
 
-    /// The PE to which a key belongs, or the next that lives, as far as this PE knows.
-    pub(crate) fn living_owner(&self, key: &K) -> Pe {
+    /// The PE to which a key belongs, or the next that lives, as far as this PE knows: the key's
+    /// owner, unless owners have died one after another.
+    pub fn owner(&self, key: &K) -> Pe {
         let (share, pes) = (self.share(key).number(), self.cx.pes());
         let mut all = (share..pes).chain(0..share).map(Pe::new);
         all.find(|pe| !self.cx.is_dead(*pe)).unwrap_or(self.cx.pe())
@@ -185,6 +187,20 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
             _ => None,
         };
         self.ask_all(entries, |(key, _)| key, batch, inserted).await
+    }
+
+    /// Inserts entries where no key is ever taken away, but for those that this PE knows to have
+    /// been inserted.
+    pub(crate) async fn insert_unless_seen(
+        &self,
+        mut entries: Vec<(K, V)>,
+    ) -> Result<(), TableError> {
+        if let Some(seen) = self.member.with(|_, part| part.seen.clone()) {
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            // Its own share is nearer than what it has seen.
+            entries.retain(|(key, _)| self.owner(key) == self.cx.pe() || seen.note(key));
+        }
+        self.insert_all_if_absent(entries).await.map(drop)
     }
 
     /// The value of a key, if it has one.
@@ -316,7 +332,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         batch: impl Fn(Vec<T>) -> Result<Batch<K, V>, TableError>,
         results: impl Fn(Answer<V>) -> Option<Result<Vec<R>, TableError>>,
     ) -> Result<Vec<R>, TableError> {
-        let mut batches: BTreeMap<Pe, (Vec<usize>, Vec<T>)> = BTreeMap::new();
+        let mut batches: HashMap<Pe, (Vec<usize>, Vec<T>), FixedState> = HashMap::default();
         let (mut places, mut asked, mut count) = (Vec::new(), Vec::new(), 0);
         let mut ask = |share, (at, things): (Vec<usize>, Vec<T>)| {
             places.push((share, at));

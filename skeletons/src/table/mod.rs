@@ -39,6 +39,7 @@ mod kind;
 pub mod machine;
 mod open;
 mod part;
+mod seen;
 mod store;
 mod update;
 

@@ -19,7 +19,7 @@ use ultramarine_topology::Pe;
 #[derive(Serialize, Deserialize)]
 pub(super) struct Head {
     pub(super) name: String,
-    copies: usize,
+    pub(super) copies: usize,
     pub(super) memory_max: Option<usize>,
     /// Whether owners note what is inserted.
     pub(super) notes_new: bool,

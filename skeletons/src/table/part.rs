@@ -5,6 +5,7 @@ use super::error::TableError;
 use super::kind::{Answer, Batch, Of, TableKey, TableValue};
 use super::machine::{Effect, Machine, MessageOf, Request, Told, Work};
 use super::open::{Head, TableInvitation};
+use super::seen::SeenKeys;
 use super::store::{Store, WorkOf};
 use serde::{Deserialize, Serialize};
 use std::any::type_name;
@@ -43,6 +44,7 @@ pub(super) struct TablePart<K: TableKey, V: TableValue> {
     machine: Machine<Of<K, V>>,
     pub(super) head: Arc<Head>,
     pub(super) store: Arc<Mutex<Store<K, V>>>,
+    pub(super) seen: Arc<Mutex<SeenKeys<K>>>,
     /// What is to be done with the entries, in this order, and whether a thread does it: one at a
     /// time.
     works: VecDeque<(Pe, WorkOf<K, V>)>,
@@ -78,7 +80,8 @@ impl<K: TableKey, V: TableValue> TablePart<K, V> {
     pub(super) fn new(machine: Machine<Of<K, V>>, head: Arc<Head>) -> Self {
         TablePart {
             machine,
-            store: Arc::new(Mutex::new(Store::new(head.memory_max, head.notes_new))),
+            store: Arc::new(Mutex::new(Store::new(&head))),
+            seen: Arc::new(Mutex::new(SeenKeys::new())),
             head,
             works: VecDeque::new(),
             is_working: false,
@@ -285,7 +288,7 @@ impl<K: TableKey, V: TableValue> Hosted for TablePart<K, V> {
             }
         }
         answers.into_iter().for_each(discard);
-        discard((self.machine, self.works, self.sends, self.store));
+        discard((self.machine, self.works, self.sends, self.store, self.seen));
     }
 }
 

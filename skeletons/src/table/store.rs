@@ -2,6 +2,7 @@
 //! values is the user's.
 
 use super::kind::{Answer, Batch, Change, Many, Of, TableKey, TableValue};
+use super::open::Head;
 use super::update::{Place, run_update};
 use foldhash::fast::FixedState;
 use std::collections::HashMap;
@@ -36,12 +37,15 @@ pub(super) struct Store<K, V> {
     bytes: usize,
     /// What was inserted here as the owner, if that is noted.
     new: Option<Vec<(K, V)>>,
+    /// Whether copies are told what has changed.
+    has_copies: bool,
 }
 
 impl<K: TableKey, V: TableValue> Store<K, V> {
-    pub(super) fn new(limit: Option<usize>, notes_new: bool) -> Self {
-        let (shares, aside, new) = (HashMap::new(), HashMap::new(), notes_new.then(Vec::new));
-        Store { shares, aside, limit, bytes: 0, new }
+    pub(super) fn new(head: &Head) -> Self {
+        let (shares, aside) = (HashMap::new(), HashMap::new());
+        let (new, has_copies) = (head.notes_new.then(Vec::new), head.copies > 0);
+        Store { shares, aside, limit: head.memory_max, bytes: 0, new, has_copies }
     }
 
     /// Takes the keys of those entries that were inserted here as the owner, and for which `f`
@@ -104,7 +108,7 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
         }
         self.bytes += bytes;
         let new = inserted.iter().filter(|is_new| **is_new).count();
-        let change = if new == 0 {
+        let change = if new == 0 || !self.has_copies {
             None
         } else if new == inserted.len() {
             Some(rows)
@@ -124,7 +128,8 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
         self.shares.insert(at, share);
         self.bytes = self.bytes.saturating_add_signed(growth.unwrap_or(0));
         let (changed, results) = done?;
-        Ok((Some(Change::Updated(changed.into())), Answer::Updated(results)))
+        let change = self.has_copies.then(|| Change::Updated(changed.into()));
+        Ok((change, Answer::Updated(results)))
     }
 
     /// Makes a change of the owner's here, too.

@@ -3,7 +3,7 @@
 
 use crate::{
     bsp, bulk, cancel, detection, divide, gather, idle, mail, memory, noop, reaction, recovery,
-    spawn, startup, steal, succession, supervision, trips,
+    spawn, startup, steal, succession, supervision, table, trips,
 };
 use clap::Subcommand;
 use serde::Serialize;
@@ -55,6 +55,7 @@ scenarios! {
     Checkpoint(bsp::checkpoint::Job),
     Spawn(spawn::Job),
     Steal(steal::Job),
+    Table(table::Job),
     Trips(trips::Job),
     Cancel(cancel::Job),
     Startup(startup::Job),

@@ -33,6 +33,7 @@ mod steal;
 mod succession;
 mod sum_euler;
 mod supervision;
+mod table;
 mod trips;
 mod uts;
 
@@ -77,7 +78,7 @@ enum Mode {
 type Benchmark = (&'static str, &'static str, fn(&Bench, &mut Report) -> Result<()>);
 
 #[rustfmt::skip]
-const BENCHMARKS: [Benchmark; 27] = [
+const BENCHMARKS: [Benchmark; 28] = [
     ("sum-euler", "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
         sum_euler::measure),
     ("skeletons", "two computations by the map skeletons, on ever more PEs", skeletons::measure),
@@ -99,6 +100,7 @@ const BENCHMARKS: [Benchmark; 27] = [
     ("steal", "from a thief's FISH to the stolen task, beside MPI's own round trip",
         steal::measure),
     ("bsp", "supersteps, checkpoints, and programs that lose a PE, against MPI", bsp::measure),
+    ("table", "distributed tables, against local maps, and all states of a cube", table::measure),
     ("bulk", "large arguments and results, over each lane, against MPI and mpi4py", bulk::measure),
     ("mail", "arrays from task to task, within other values or not, against MPI", mail::measure),
     ("gather", "8 MB from each of four PEs to a fifth, against MPI", gather::measure),
