@@ -22,7 +22,7 @@ use ultramarine_runtime::wire::decode;
 use ultramarine_topology::Pe;
 
 /// The most keys of a message.
-const KEYS_AT_ONCE: usize = 1024;
+const KEYS_AT_ONCE: usize = 4096;
 
 /// A distributed table, on one PE; see the [module](super). If it was [opened](super::table) here,
 /// dropping it closes the table on all PEs.

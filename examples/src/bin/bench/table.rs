@@ -12,13 +12,15 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use ultramarine::prelude::*;
-use ultramarine::skeletons::table::{Table, TableRef, table};
+use ultramarine::skeletons::table::{Table, TableError, TableRef, table};
 use ultramarine::{Histogram, Result};
 
 const PES: u32 = 2;
 const ROUNDS: usize = 5;
 /// What each PE inserts, in messages of at most 1024 entries.
 const ENTRIES_EACH: u64 = 1_500_000;
+/// How often a job does it, but for the first time.
+const TIMES_EACH: usize = 3;
 /// What a program inserts at once.
 const AT_ONCE: u64 = 1 << 16;
 const GETS: u64 = 20_000;
@@ -58,6 +60,16 @@ fn entries(of: u64) -> impl Iterator<Item = std::ops::Range<u64>> {
 impl Job {
     pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
         needs_pes(cx, PES)?;
+        let mut found = self.once(cx).await?;
+        for _ in 0..TIMES_EACH {
+            let again = self.once(cx).await?;
+            // What memory was new took longer, and counted as growth.
+            found = Measurements { table_bytes: found.table_bytes, ..again };
+        }
+        Ok(found)
+    }
+
+    async fn once(&self, cx: &Context) -> Result<Measurements> {
         let (map_rate, map_bytes) = local();
         let before = on_each_pe(cx, async |_, ()| resident_bytes().unwrap_or(0)).await?;
         let numbers = table::<u64, u64>(cx, "numbers").copies(self.copies).open()?;
@@ -66,7 +78,7 @@ impl Job {
             for some in entries(u64::from(cx.pe().number())) {
                 numbers.insert_all_if_absent(some.map(|n| (key(n), n))).await?;
             }
-            Ok::<_, ultramarine::skeletons::table::TableError>(())
+            Ok::<_, TableError>(())
         };
         let begun = Instant::now();
         let both = (0..PES).map(|pe| cx.spawn_at(Pe::new(pe), insert, numbers.reference()));
