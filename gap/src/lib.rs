@@ -18,10 +18,10 @@
 //!
 //! fn main() -> ultramarine::Result<()> {
 //!     ultramarine::run(async |cx| {
-//!         GAP.available().map_err(ultramarine::Error::other)?;
+//!         GAP.available()?;
 //!         let parts = (0..100).map(|part| (100 * part + 1..=100 * (part + 1)).collect()).collect();
 //!         let sums: Vec<Result<u64, GapError>> = par_map(&cx, sum_phi, parts).await?;
-//!         let sum: u64 = sums.into_iter().sum::<Result<_, _>>().map_err(ultramarine::Error::other)?;
+//!         let sum: u64 = sums.into_iter().sum::<Result<_, _>>()?;
 //!         println!("{sum}");
 //!         Ok(())
 //!     })
