@@ -64,7 +64,7 @@ fn a_result_that_does_not_travel_is_named() {
     let group = GAP.call("SymmetricGroup", &[5.into()]);
     not_sendable(group, "component object SymmetricGroup( [ 1 .. 5 ] )");
     let hole = GAP.call_source("{} -> [ 1, [ 1,, 3 ] ]", &[]);
-    not_sendable(hole, "list (plain) [ 1,, 3 ]");
+    not_sendable(hole, "non-dense plain list [ 1,, 3 ]");
     let nested = GAP.call_source("n -> Iterated([ 1 .. n ], { x, y } -> [ x ])", &[1100.into()]);
     not_sendable(nested, "a value in more than 1000 lists");
     let Err(GapError::NotSendable { what }) =

@@ -79,7 +79,7 @@ fn a_missing_gap_is_explained() {
 
 #[test]
 fn a_program_that_is_no_gap_does_not_start() {
-    does_not_start(r"printf '0\037+\037"'"'"4.9.3\n' >&4", "is GAP 4.9.3, but 4.12 or later is");
+    does_not_start(r"printf '0\037+\037\0424.9.3\n' >&4", "is GAP 4.9.3, but 4.12 or later is");
     does_not_start("echo no licence; exit 7", "it ended with code 7. It printed last:\nno licence");
     does_not_start("echo hello >&4; sleep 100", "its reply makes no sense (`hello` is unknown)");
     does_not_start("exec sleep 100", "it took longer than 2s, and was killed");

@@ -81,7 +81,7 @@ fn any_value_comes_back_as_it_went() {
 
 #[test]
 fn the_edges_come_back() {
-    for power in [59, 60, 61, 63, 64, 127, 4000] {
+    for power in [59_u32, 60, 61, 63, 64, 127, 4000] {
         let edge = BigInt::from(1) << power;
         for integer in [&edge - 1, edge.clone(), &edge + 1] {
             comes_back(-&integer);
@@ -106,7 +106,7 @@ fn gap_sees_what_was_meant() {
     assert_eq!(string_of(BigRational::new((-4).into(), 6.into())), "-2/3");
     let cycle = Permutation::new(vec![2, 3, 1]).expect("each point once");
     assert_eq!(string_of(cycle), "(1,2,3)");
-    assert_eq!(string_of(-(BigInt::from(1) << 64)), "-18446744073709551616");
+    assert_eq!(string_of(-(BigInt::from(1) << 64u32)), "-18446744073709551616");
     let order = "function(a) return Size(Group(a)); end";
     let cycle = Permutation::new(vec![2, 3, 4, 5, 1]).expect("each point once");
     let swap = Permutation::new(vec![2, 1]).expect("each point once");
