@@ -10,7 +10,8 @@ fn main() -> Result<(), GapError> {
     let version = pool.available()?;
     println!("GAP {version} starts in {:.2} s", start.elapsed().as_secs_f64());
 
-    let numbers = |count: u32| Value::from((0..count).map(|n| n * 7919 % 1_000_003).collect::<Vec<_>>());
+    let numbers =
+        |count: u32| Value::from((0..count).map(|n| n * 7919 % 1_000_003).collect::<Vec<_>>());
     let text = |bytes: usize| Value::from("a text\n".repeat(bytes / 7));
     print("an empty function", 5000, || pool.call("ReturnTrue", &[]))?;
     print("one by its source", 5000, || pool.call_source("x -> x", &[1.into()]))?;

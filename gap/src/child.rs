@@ -183,7 +183,7 @@ impl GapChild {
     /// Receives a line, without its end.
     pub(crate) fn receive(&mut self, patience: &Patience<'_>) -> Result<Vec<u8>, Broken> {
         let mut line = std::mem::take(&mut self.rest);
-        let mut part = [0; 1 << 16];
+        let mut part = [0; 1 << 14];
         let mut searched = 0;
         loop {
             if let Some(length) = line[searched..].iter().position(|byte| *byte == b'\n') {

@@ -5,6 +5,8 @@ use crate::value::{Permutation, Value};
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::io::Write as _;
 use std::slice::Split;
 use std::str::FromStr;
 
@@ -37,19 +39,19 @@ pub(crate) enum Answer {
 /// The line of a request.
 pub(crate) fn request(number: u64, called: &Value, arguments: &[Value]) -> Vec<u8> {
     let mut line = number.to_string().into_bytes();
-    write(&mut line, called);
+    write_value(&mut line, called);
     write_list(&mut line, arguments);
     line.push(b'\n');
     line
 }
 
-fn token(line: &mut Vec<u8>, kind: &str, rest: impl ToString) {
+fn token(line: &mut Vec<u8>, kind: &str, rest: impl Display + Copy) {
     line.push(SEPARATOR);
-    line.extend_from_slice(kind.as_bytes());
-    line.extend_from_slice(rest.to_string().as_bytes());
+    // Writing to memory never fails.
+    let _ = write!(line, "{kind}{rest}");
 }
 
-fn write(line: &mut Vec<u8>, value: &Value) {
+fn write_value(line: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Nothing => token(line, "n", ""),
         Value::Fail => token(line, "!", ""),
@@ -70,7 +72,7 @@ fn write(line: &mut Vec<u8>, value: &Value) {
             token(line, "r", components.len());
             for (name, value) in components {
                 write_string(line, name.as_bytes());
-                write(line, value);
+                write_value(line, value);
             }
         }
     }
@@ -109,7 +111,7 @@ fn write_list(line: &mut Vec<u8>, values: &[Value]) {
     }
     line.truncate(start);
     token(line, "[", values.len());
-    values.iter().for_each(|value| write(line, value));
+    values.iter().for_each(|value| write_value(line, value));
 }
 
 /// The number and the answer in the line of a reply, which comes without its end.
@@ -157,9 +159,7 @@ impl<'a, F: FnMut(&u8) -> bool> Tokens<'a, F> {
             b'!' => Value::Fail,
             b't' => Value::Bool(true),
             b'f' => Value::Bool(false),
-            b'x' => Value::Integer(
-                BigInt::parse_bytes(rest, 16).ok_or_else(|| unreadable(token))?,
-            ),
+            b'x' => Value::Integer(BigInt::parse_bytes(rest, 16).ok_or_else(|| unreadable(token))?),
             b'q' => {
                 let (numerator, denominator) = (self.value(depth + 1)?, self.value(depth + 1)?);
                 match (numerator, denominator) {
@@ -242,7 +242,8 @@ mod tests {
 
     #[test]
     fn requests_are_lines() {
-        let arguments = [vec![1, -2].into(), Value::from("a\nb"), Value::Fail, (1i128 << 64).into()];
+        let arguments =
+            [vec![1, -2].into(), Value::from("a\nb"), Value::Fail, (1i128 << 64).into()];
         let line = request(7, &"Phi".into(), &arguments);
         let expected = "7 \"Phi [4 i2 1 -2 \"a\x1bnb ! x10000000000000000\n".replace(' ', "\x1f");
         assert_eq!(String::from_utf8_lossy(&line), expected);

@@ -39,8 +39,8 @@
 //! some 15 ms.
 //!
 //! There is a standard for calls between computer algebra systems, SCSCP. It is not used here: its
-//! messages are OpenMath, which is XML, over TCP. GAP takes tens of times as long to parse them,
-//! any user of the host can connect, and it needs packages (SCSCP, OpenMath, `GAPDoc`, IO) that a
+//! messages are `OpenMath`, which is XML, over TCP. GAP takes tens of times as long to parse them,
+//! any user of the host can connect, and it needs packages (SCSCP, `OpenMath`, `GAPDoc`, IO) that a
 //! small installation of GAP does not have. Each task would still need a GAP of its own.
 //!
 //! A pool must never know what is computed, and for whom.

@@ -92,7 +92,7 @@ impl Process {
                 }
                 other => other,
             };
-            self.call_global(&read.into(), &[argument], patience).map_err(of_library)?;
+            self.call_value(&read.into(), &[argument], patience).map_err(of_library)?;
         }
         Ok(())
     }
@@ -111,23 +111,21 @@ impl Process {
         arguments: &[Value],
         patience: &Patience<'_>,
     ) -> Result<Value, Trouble> {
-        let called = match function {
-            Function::Global(name) => name.into(),
-            Function::Source(source) => match self.compiled.get(source) {
-                Some(number) => number.clone(),
-                None => {
-                    let compile = "UltramarineCompile".into();
-                    let number = self.call_global(&compile, &[source.into()], patience)?;
-                    self.compiled.insert(source.to_owned(), number.clone());
-                    number
-                }
-            },
+        let source = match function {
+            Function::Global(name) => return self.call_value(&name.into(), arguments, patience),
+            Function::Source(source) => source,
         };
-        self.call_global(&called, arguments, patience)
+        if !self.compiled.contains_key(source) {
+            let compile = "UltramarineCompile".into();
+            let number = self.call_value(&compile, &[source.into()], patience)?;
+            self.compiled.insert(source.to_owned(), number);
+        }
+        let number = self.compiled[source].clone();
+        self.call_value(&number, arguments, patience)
     }
 
     /// Calls a function by its name or number.
-    fn call_global(
+    fn call_value(
         &mut self,
         called: &Value,
         arguments: &[Value],

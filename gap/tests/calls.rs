@@ -7,8 +7,8 @@ use ultramarine_gap::{GapError, Pool, Settings, Value};
 static GAP: LazyLock<Pool> = LazyLock::new(|| Pool::new(Settings::default()));
 
 #[track_caller]
-fn says(result: Result<Value, GapError>, expected: &str) {
-    assert_eq!(result, Err(GapError::Said { message: expected.to_owned() }));
+fn says(result: &Result<Value, GapError>, expected: &str) {
+    assert_eq!(result, &Err(GapError::Said { message: expected.to_owned() }));
     assert_eq!(GAP.call("Phi", &[12.into()]), Ok(Value::from(4)));
 }
 
@@ -33,19 +33,19 @@ fn what_is_printed_does_not_harm_the_result() {
 #[test]
 fn errors_are_in_the_words_of_gap() {
     let division = "Error, Rational operations: <divisor> must not be zero";
-    says(GAP.call_source("x -> 1/x", &[0.into()]), division);
-    says(GAP.call_source("{} -> Error(\"two\\nlines \", [ 1 ])", &[]), "Error, two\nlines [ 1 ]");
-    says(GAP.call("NoSuchFunction", &[]), "Error, VAL_GVAR: No value bound to NoSuchFunction");
+    says(&GAP.call_source("x -> 1/x", &[0.into()]), division);
+    says(&GAP.call_source("{} -> Error(\"two\\nlines \", [ 1 ])", &[]), "Error, two\nlines [ 1 ]");
+    says(&GAP.call("NoSuchFunction", &[]), "Error, VAL_GVAR: No value bound to NoSuchFunction");
     let unbound = GAP.call_source("x -> NoSuchGlobal + x", &[1.into()]).unwrap_err().to_string();
     let expected = "Error, Variable: 'NoSuchGlobal' must have an assigned value";
     assert!(unbound.ends_with(expected), "{unbound}");
     let syntax = GAP.call_source("function(x)\n  return x +;\nend", &[1.into()]);
     let message = "Syntax error: expression expected in stream:2\n  return x +;\n            ^";
-    says(syntax, message);
-    says(GAP.call_source("3", &[]), "Error, this is no function: 3");
-    says(GAP.call("Phi", &[Value::Nothing]), "Error, nothing cannot be an argument");
+    says(&syntax, message);
+    says(&GAP.call_source("3", &[]), "Error, this is no function: 3");
+    says(&GAP.call("Phi", &[Value::Nothing]), "Error, nothing cannot be an argument");
     let deep = "function(n) local f; f := n -> 1 + f(n + 1); return f(n); end";
-    says(GAP.call_source(deep, &[0.into()]), "Error, recursion depth trap (5000)");
+    says(&GAP.call_source(deep, &[0.into()]), "Error, recursion depth trap (5000)");
 }
 
 #[test]

@@ -72,7 +72,10 @@ fn a_missing_gap_is_explained() {
     for program in ["/no/such/gap", "no-such-gap"] {
         let error = Pool::new(Settings::default().program(program)).available().unwrap_err();
         let text = error.to_string();
-        assert!(text.starts_with(&format!("there is no program `{program}`. To install")), "{text}");
+        assert!(
+            text.starts_with(&format!("there is no program `{program}`. To install")),
+            "{text}"
+        );
         assert!(text.contains("apt-get install --no-install-recommends gap-core"), "{text}");
     }
 }
