@@ -1,6 +1,6 @@
-//! The process of a GAP: how it is started, watched and ended, and the lines to and from it.
+//! The process of a GAP: how it is started, watched and ended, and the bytes to and from it.
 //!
-//! The lines go through pipes of their own, so that nothing that GAP prints can get among them.
+//! Requests and replies go through pipes of their own, so that nothing that GAP prints can get among them.
 //! What is printed goes to the log.
 
 use crate::error::Death;
@@ -61,7 +61,7 @@ pub(crate) struct Patience<'a> {
     pub(crate) is_given_up: Option<&'a dyn Fn() -> bool>,
 }
 
-/// Why a line did not get there.
+/// Why a request or a reply did not get there.
 #[derive(Debug)]
 pub(crate) enum Broken {
     Died(Death),
@@ -83,9 +83,6 @@ pub(crate) struct GapChild {
     replies: ChildStdout,
     /// Readable once the process has ended; older systems have none.
     end: Option<OwnedFd>,
-    /// What was read behind the last whole line.
-    rest: Vec<u8>,
-    reply_bytes_max: usize,
     printed: Arc<Mutex<Printed>>,
     /// The thread that started GAP must live as long as this.
     _keeper: mpsc::Sender<()>,
@@ -99,7 +96,7 @@ struct Printed {
 }
 
 impl GapChild {
-    /// Starts GAP, which then sends a line by itself.
+    /// Starts GAP, which then sends a reply by itself.
     pub(crate) fn start(settings: &Settings) -> io::Result<Self> {
         let mut command = Command::new("sh");
         command.args(["-c", BECOME_GAP, "gap"]).arg(&settings.program).args(["-q", "-T"]);
@@ -139,8 +136,6 @@ impl GapChild {
             replies,
             printed,
             requests: Some(requests),
-            rest: Vec::new(),
-            reply_bytes_max: settings.reply_bytes_max,
             _keeper: keeper,
         };
         for pipe in [gap.replies.as_fd(), gap.requests.as_ref().ok_or_else(ended)?.as_fd()] {
@@ -160,9 +155,9 @@ impl GapChild {
         waitid(WaitId::Pid(Pid::from_child(&self.child)), options)
     }
 
-    /// Sends a line.
-    pub(crate) fn send(&mut self, line: &[u8], patience: &Patience<'_>) -> Result<(), Broken> {
-        let mut left = line;
+    /// Sends a request.
+    pub(crate) fn send(&mut self, request: &[u8], patience: &Patience<'_>) -> Result<(), Broken> {
+        let mut left = request;
         while !left.is_empty() {
             let Some(requests) = &mut self.requests else { return Err(self.death().into()) };
             match requests.write(left) {
@@ -180,25 +175,20 @@ impl GapChild {
         Ok(())
     }
 
-    /// Receives a line, without its end.
-    pub(crate) fn receive(&mut self, patience: &Patience<'_>) -> Result<Vec<u8>, Broken> {
-        let mut line = std::mem::take(&mut self.rest);
+    /// Adds to the buffer what comes next, a part of a reply.
+    pub(crate) fn receive(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        patience: &Patience<'_>,
+    ) -> Result<(), Broken> {
         let mut part = [0; 1 << 14];
-        let mut searched = 0;
         loop {
-            if let Some(length) = line[searched..].iter().position(|byte| *byte == b'\n') {
-                self.rest = line.split_off(searched + length + 1);
-                line.pop();
-                return Ok(line);
-            }
-            searched = line.len();
-            if searched > self.reply_bytes_max {
-                let reason = format!("it is longer than {} bytes", self.reply_bytes_max);
-                return Err(Death::BadReply { reason }.into());
-            }
             match self.replies.read(&mut part) {
                 Ok(0) => return Err(self.death().into()),
-                Ok(length) => line.extend_from_slice(&part[..length]),
+                Ok(length) => {
+                    buffer.extend_from_slice(&part[..length]);
+                    return Ok(());
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     // What it sent before it died is there by then.
                     let replies = Some(self.replies.as_fd());

@@ -33,7 +33,7 @@
 //!
 //! # How values travel
 //!
-//! A call and its result are each a line of tokens in a pipe (`pkg/ultramarine/lib/values.g` lists
+//! A call and its result are frames of bytes in pipes (`pkg/ultramarine/lib/values.g` describes
 //! them). No argument becomes source text of GAP, and nothing that a function prints gets into its
 //! result. A call of an empty function takes 30 µs there and back; a list of 10^5 integers takes
 //! some 15 ms.

@@ -36,6 +36,9 @@ impl<T: Into<Broken>> From<T> for Trouble {
 
 pub(crate) struct Process {
     child: GapChild,
+    /// What has come of the next reply.
+    come: Vec<u8>,
+    reply_bytes_max: usize,
     version: String,
     /// The number of the last request.
     last: u64,
@@ -56,8 +59,14 @@ impl Process {
         };
         let child =
             GapChild::start(settings).map_err(|error| no_start(error.into(), String::new()))?;
-        let mut process =
-            Process { child, version: String::new(), last: 0, compiled: HashMap::new() };
+        let mut process = Process {
+            child,
+            come: Vec::new(),
+            reply_bytes_max: settings.reply_bytes_max,
+            version: String::new(),
+            last: 0,
+            compiled: HashMap::new(),
+        };
         let (limit, since) = (Some(settings.start_limit), Instant::now());
         let patience = Patience { limit, since, is_given_up: None };
         match process.get_ready(settings, &patience) {
@@ -138,9 +147,16 @@ impl Process {
 
     /// Receives the answer to the last request.
     fn answer(&mut self, patience: &Patience<'_>) -> Result<Value, Trouble> {
-        let line = self.child.receive(patience)?;
         let bad = |reason| Death::BadReply { reason };
-        let (number, answer) = frame::reply(&line).map_err(bad)?;
+        let (number, answer) = loop {
+            match frame::reply(&self.come, self.reply_bytes_max).map_err(bad)? {
+                Some((number, answer, length)) => {
+                    self.come.drain(..length);
+                    break (number, answer);
+                }
+                None => self.child.receive(&mut self.come, patience)?,
+            }
+        };
         if number != self.last {
             let last = self.last;
             return Err(bad(format!("its number is {number} instead of {last}")).into());

@@ -82,11 +82,11 @@ fn a_missing_gap_is_explained() {
 
 #[test]
 fn a_program_that_is_no_gap_does_not_start() {
-    does_not_start(r"printf '0\037+\037\0424.9.3\n' >&4", "is GAP 4.9.3, but 4.12 or later is");
+    does_not_start(r"printf '0 4 5\n+ \0425''4.9.3' >&4", "is GAP 4.9.3, but 4.12 or later is");
     does_not_start("echo no licence; exit 7", "it ended with code 7. It printed last:\nno licence");
     does_not_start("echo hello >&4; sleep 100", "its reply makes no sense (`hello` is unknown)");
     does_not_start("exec sleep 100", "it took longer than 2s, and was killed");
-    does_not_start(r"printf '1\037+\0374\n' >&4", "its number is 1 instead of 0");
+    does_not_start(r"printf '1 3 0\n+ 4' >&4", "its number is 1 instead of 0");
     does_not_start("exec 4>&-; sleep 100", "it has closed its pipe");
 }
 
@@ -173,7 +173,7 @@ fn a_reply_that_makes_no_sense_is_no_result() {
     let forges = "function(reply) local s; s := OutputTextFile(\"/dev/fd/4\", true); \
                   WriteAll(s, reply); CloseStream(s); return 1; end";
     for (reply, reason) in
-        [("7\u{1f}+\u{1f}2\n", "its number is 7 instead of 2"), ("2\u{1f}+\n", "it is cut off")]
+        [("7 3 0\n+ 2", "its number is 7 instead of 2"), ("2 1 0\n+", "it is cut off")]
     {
         let (_, how, _) = died(pool.call_source(forges, &[reply.into()]));
         assert_eq!(how, Death::BadReply { reason: reason.to_owned() });

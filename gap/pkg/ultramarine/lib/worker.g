@@ -2,13 +2,14 @@
 ##
 ##  The loop of a GAP that computes for a program.
 ##
-##  A request is a line: its number, the function, and the list of the
+##  A request is a frame with two values: the function, and the list of its
 ##  arguments. The function is a string, the name of a global one, or the
-##  number that "UltramarineCompile" has given it. The reply is a line:
+##  number that "UltramarineCompile" has given it. The reply has the number of
+##  the request, and one of these:
 ##
-##  number  +  value     the result
-##  number  -  "text     what GAP said of an error
-##  number  ?  "text     the result cannot be sent: what it is
+##  + value      the result
+##  - string     what GAP said of an error
+##  ? string     the result cannot be sent: what it is
 ##
 ##  The first reply, number 0, comes unasked: the version of GAP. At the end
 ##  of the requests GAP ends.
@@ -73,81 +74,101 @@ BIND_GLOBAL("ULTRAMARINE_Request", function(frame)
     return [ called, arguments ];
 end);
 
-##  The reply to the frame of a request.
-BIND_GLOBAL("ULTRAMARINE_Reply", function(frame)
-    local ended, reply, encoded;
+##  The frame of a reply of this kind.
+BIND_GLOBAL("ULTRAMARINE_Reply", function(kind, value)
+    local reply;
+    reply := rec(tokens := ShallowCopy(kind), bytes := "");
+    ULTRAMARINE_Encode(reply, value, 0);
+    return reply;
+end);
+
+##  Carries out a request, and returns the reply.
+BIND_GLOBAL("ULTRAMARINE_Serve", function(request)
+    local ended;
     if ULTRAMARINE_ERRORS <> "" then
         ULTRAMARINE_ERRORS := "";
         ERROR_OUTPUT := OutputTextString(ULTRAMARINE_ERRORS, true);
         SetPrintFormattingStatus(ERROR_OUTPUT, false);
     fi;
     ULTRAMARINE_REFUSED := fail;
-    ended := CALL_WITH_CATCH(ULTRAMARINE_Request, [ frame ]);
+    ended := CALL_WITH_CATCH(ULTRAMARINE_Request, [ request ]);
     if ended[1] then
         ended := CALL_WITH_CATCH(CallFuncList, ended[2]);
     fi;
-    if ended[1] then
-        reply := Concatenation(frame.tokens[1], "\037+");
-        if Length(ended) = 1 then
-            Append(reply, "\037n");
-            encoded := [ true ];
-        else
-            encoded := CALL_WITH_CATCH(ULTRAMARINE_Encode, [ reply, ended[2], 0 ]);
-        fi;
-        if encoded[1] then
-            if ULTRAMARINE_ERRORS <> "" then
-                # These are warnings.
-                PrintTo("*errout*", ULTRAMARINE_ERRORS);
-            fi;
-            return reply;
-        fi;
+    if ended[1] and Length(ended) = 1 then
+        ended := [ true, rec(tokens := "+ n", bytes := "") ];
+    elif ended[1] then
+        ended := CALL_WITH_CATCH(ULTRAMARINE_Reply, [ "+", ended[2] ]);
     fi;
-    # Options that were passed on the way to the error would be seen by later calls.
+    if ended[1] then
+        if ULTRAMARINE_ERRORS <> "" then
+            # These are warnings.
+            PrintTo("*errout*", ULTRAMARINE_ERRORS);
+        fi;
+        return ended[2];
+    fi;
+    # Options that were set on the way to the error would be seen by later calls.
     while not IsEmpty(OptionsStack) do
         PopOptions();
     od;
-    reply := ShallowCopy(frame.tokens[1]);
     if ULTRAMARINE_REFUSED <> fail then
-        Append(reply, "\037?");
-        ULTRAMARINE_Encode(reply, ULTRAMARINE_REFUSED, 0);
-    else
-        Append(reply, "\037-");
-        ULTRAMARINE_Encode(reply, ULTRAMARINE_ERRORS, 0);
+        return ULTRAMARINE_Reply("?", ULTRAMARINE_REFUSED);
     fi;
-    return reply;
+    return ULTRAMARINE_Reply("-", ULTRAMARINE_ERRORS);
+end);
+
+##  The parts of a frame, which begins with these numbers; fail if it ends too
+##  soon.
+BIND_GLOBAL("ULTRAMARINE_Receive", function(stream, numbers)
+    local length, parts, more;
+    length := numbers[2] + numbers[3];
+    parts := "";
+    while Length(parts) < length do
+        # What is in the pipe, which may be less.
+        more := ReadAll(stream, length - Length(parts));
+        if more = fail or more = "" then
+            return fail;
+        fi;
+        Append(parts, more);
+    od;
+    return rec(
+        tokens := SplitStringInternal(parts{[ 1 .. numbers[2] ]}, " ", ""),
+        bytes := parts{[ numbers[2] + 1 .. Length(parts) ]},
+        at := 1,
+        byte := 1,
+    );
+end);
+
+BIND_GLOBAL("ULTRAMARINE_Send", function(stream, number, frame)
+    local all;
+    all := Concatenation(STRING_INT(number), " ", STRING_INT(Length(frame.tokens)), " ",
+                         STRING_INT(Length(frame.bytes)), "\n", frame.tokens, frame.bytes);
+    return WriteAll(stream, all) = true;
 end);
 
 ##  Serves requests from one file until they end, with replies to another.
 BIND_GLOBAL("UltramarineServe", function(from, to)
-    local requests, replies, request, more, reply;
+    local requests, replies, reply, header, request;
     MakeReadWriteGlobal("ERROR_OUTPUT");
     BreakOnError := false;
-    ULTRAMARINE_ERRORS := "new";
+    # Not empty: there is no stream for it yet.
+    ULTRAMARINE_ERRORS := "none";
     requests := InputTextFile(from);
     replies := OutputTextFile(to, true);
-    SetPrintFormattingStatus(replies, false);
-    reply := ShallowCopy("0\037+");
-    ULTRAMARINE_Encode(reply, GAPInfo.Version, 0);
-    repeat
-        Add(reply, '\n');
-        if WriteAll(replies, reply) <> true then
+    header := [ 0 ];
+    reply := ULTRAMARINE_Reply("+", GAPInfo.Version);
+    while ULTRAMARINE_Send(replies, header[1], reply) do
+        header := ReadLine(requests);
+        if header = fail then
             break;
         fi;
-        request := ReadLine(requests);
-        while request <> fail and Last(request) <> '\n' do
-            # A part of a line, as it comes through the pipe.
-            more := ReadLine(requests);
-            if more = fail then
-                request := fail;
-            else
-                Append(request, more);
-            fi;
-        od;
-        if request <> fail then
-            Remove(request);
-            request := SplitStringInternal(request, ULTRAMARINE_SEPARATOR, "");
-            reply := ULTRAMARINE_Reply(rec(tokens := request, at := 2));
+        Remove(header);
+        header := List(SplitStringInternal(header, " ", ""), INT_STRING);
+        request := ULTRAMARINE_Receive(requests, header);
+        if request = fail then
+            break;
         fi;
-    until request = fail;
+        reply := ULTRAMARINE_Serve(request);
+    od;
     QuitGap(0);
 end);
