@@ -1,5 +1,5 @@
-//! Requests and replies as bytes: the counterpart of `pkg/ultramarine/lib/values.g`, which says what
-//! a frame is, and lists the tokens.
+//! Requests and replies as bytes: the counterpart of `pkg/ultramarine/lib/values.g`, which says
+//! what a frame is, and lists the tokens.
 
 use crate::value::{Permutation, Value};
 use num_bigint::BigInt;
