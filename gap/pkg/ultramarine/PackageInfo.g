@@ -9,18 +9,7 @@ Subtitle := "GAP computes for programs on Ultramarine",
 Version := "0.1.0",
 Date := "01/01/2026",
 License := "MIT OR Apache-2.0",
-
-Persons := [],
 Status := "dev",
-
-PackageDoc := rec(
-  BookName := "ultramarine",
-  LongTitle := "GAP computes for programs on Ultramarine",
-  HTMLStart := "README.md",
-  PDFFile := "README.md",
-  ArchiveURLSubset := [],
-  SixFile := "README.md",
-),
 
 Dependencies := rec(
   GAP := ">= 4.12",
