@@ -67,7 +67,8 @@ impl Pool {
         self.call_with(Function::Global(name), arguments, None)
     }
 
-    /// Calls the function with this source text, which each process compiles once.
+    /// Calls the function with this source text, which each process compiles once and keeps: what
+    /// differs from call to call belongs in the arguments.
     ///
     /// # Errors
     ///
