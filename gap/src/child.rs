@@ -1,7 +1,7 @@
 //! The process of a GAP: how it is started, watched and ended, and the bytes to and from it.
 //!
-//! Requests and replies go through pipes of their own, so that nothing that GAP prints can get among
-//! them. What is printed goes to the log.
+//! Requests and replies go through pipes of their own, so that nothing that GAP prints gets among
+//! them. What it prints goes to the log.
 
 use crate::error::Death;
 use crate::settings::Settings;
