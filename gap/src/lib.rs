@@ -24,7 +24,9 @@
 //!         let sums = par_map(&cx, sum_phi, split_range(1..100_001, 100)).await?;
 //!         println!("{}", sums.into_iter().sum::<Result<u64, GapError>>()?);
 //!         Ok(())
-//!     })
+//!     })?;
+//!     GAP.end_idle();
+//!     Ok(())
 //! }
 //! ```
 //!
@@ -39,9 +41,10 @@
 //! takes 8 ms to GAP and 17 ms back.
 //!
 //! There is a standard for calls between computer algebra systems, SCSCP. It is not used here: its
-//! messages are `OpenMath`, which is XML, over TCP. GAP takes tens of times as long to parse them,
-//! any user of the host can connect, and it needs packages (SCSCP, `OpenMath`, `GAPDoc`, IO) that a
-//! small installation of GAP does not have. Each task would still need a GAP of its own.
+//! messages are `OpenMath`, which is XML, over TCP. GAP parses that in its own language, and takes
+//! 200 ms for 10^5 integers instead of 4; any user of the host can connect; and it needs packages
+//! (SCSCP, `OpenMath`, `GAPDoc`, IO) that a small installation does not have. Something would still
+//! have to start a GAP for each worker, and look after it.
 //!
 //! A pool must never know what is computed, and for whom.
 

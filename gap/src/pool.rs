@@ -16,8 +16,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Any thread may call; a call takes its thread until GAP has an answer. Calls know nothing of each
 /// other: what one leaves in a global variable of GAP, the next finds only by chance.
 ///
-/// Dropping the pool ends its processes. A pool in a `static` is not dropped: its processes end
-/// with the program, even if that is killed.
+/// Dropping the pool ends its processes. A pool in a `static` is not dropped: its processes are
+/// killed with the program, unless they have [ended](Self::end_idle) before.
 #[derive(Debug)]
 pub struct Pool {
     settings: Settings,
@@ -92,6 +92,20 @@ impl Pool {
         self.call_with(function, arguments, Some(&is_given_up))
     }
 
+    /// Ends the processes that serve no call. A program does so behind `ultramarine::run`, so that
+    /// the guard of its process has none to kill, and to warn of. A later call starts another.
+    pub fn end_idle(&self) {
+        let mut idle = std::mem::take(&mut self.state().idle);
+        // All are asked before the first is waited for.
+        idle.iter_mut().for_each(Process::ask_to_end);
+        let ended = idle.len();
+        drop(idle);
+        self.state().processes -= ended;
+        for _ in 0..ended {
+            self.freed.notify_one();
+        }
+    }
+
     fn call_with(
         &self,
         function: Function<'_>,
@@ -164,8 +178,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // All are asked before the first is waited for.
-        self.state().idle.iter_mut().for_each(Process::ask_to_end);
+        self.end_idle();
     }
 }
 

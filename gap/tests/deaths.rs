@@ -196,6 +196,9 @@ fn a_process_that_gap_has_started_does_not_hide_its_death() {
 fn a_pool_leaves_no_process_behind() {
     let pool = with_tries(1);
     let process = process_of(&pool);
+    pool.end_idle();
+    assert!(!is_running(process));
+    let process = process_of(&pool);
     drop(pool);
     assert!(!is_running(process));
 }

@@ -79,7 +79,9 @@ fn sum_phi(range: Range<u64>) -> std::result::Result<u64, GapError> {
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    run_program("sum_euler", sum_euler)
+    let ended = run_program("sum_euler", sum_euler);
+    GAP.end_idle();
+    ended
 }
 
 /// The sums of the ranges that are done before the job is asked to end.
