@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 use ultramarine_gap::{GapError, Pool, Settings, Value};
 
-fn main() -> Result<(), GapError> {
+fn main() -> ultramarine::Result<()> {
     let pool = Pool::new(Settings::default());
     let start = Instant::now();
     let version = pool.available()?;
@@ -19,7 +19,8 @@ fn main() -> Result<(), GapError> {
     print("100 integers", 5000, || pool.call("IdFunc", std::slice::from_ref(&few)))?;
     print("100,000 integers", 50, || pool.call("IdFunc", std::slice::from_ref(&many)))?;
     print("the same, one way", 50, || pool.call("Length", std::slice::from_ref(&many)))?;
-    print("1 MB of text", 50, || pool.call("IdFunc", std::slice::from_ref(&long)))
+    print("1 MB of text", 50, || pool.call("IdFunc", std::slice::from_ref(&long)))?;
+    Ok(())
 }
 
 /// The median and the 95th percentile of so many calls.

@@ -56,7 +56,7 @@ pub enum GapError {
         what: String,
     },
     /// GAP died amid the call, in each try.
-    #[error("GAP died amid the call: {how} ({tries} tries){}", said(.printed))]
+    #[error("GAP died amid the call (tries: {tries}): {how}{}", said(.printed))]
     Died {
         /// The number of processes that have died of the call.
         tries: u32,

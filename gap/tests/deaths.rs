@@ -92,6 +92,13 @@ fn a_program_that_is_no_gap_does_not_start() {
 }
 
 #[test]
+fn a_gap_that_starts_with_an_error_does_not_serve() {
+    let lines = "mkdir -p $0.home/.gap && echo 'x := NoSuch;' > $0.home/.gap/gaprc\n\
+                 HOME=$0.home exec gap \"$@\"";
+    does_not_start(lines, "it ended with code 1. It printed last:\nError, Variable: 'NoSuch' must");
+}
+
+#[test]
 fn a_call_that_was_killed_is_tried_again() {
     let pool = with_tries(2);
     let marker = tempfile::NamedTempFile::new().unwrap();

@@ -149,6 +149,11 @@ end);
 ##  Serves requests from one file until they end, with replies to another.
 BIND_GLOBAL("UltramarineServe", function(from, to)
     local requests, replies, reply, header, request;
+    if ErrorCount() > 0 then
+        # It goes on without what it could not load, be it half of its library.
+        Print("GAP has not started without errors\n");
+        QuitGap(1);
+    fi;
     MakeReadWriteGlobal("ERROR_OUTPUT");
     BreakOnError := false;
     # Not empty: there is no stream for it yet.
