@@ -126,6 +126,7 @@ variables! {
     KILL_AT, Job, "for testing: when processes kill themselves, in seconds (`--kill-at`)";
     CHAOS_MONKEY, Job, "for testing: the seed of random deaths, or `random` (`--chaos-monkey`)";
     CHAOS_WITHIN, Job, "for testing: the time within which these happen (`--chaos-within`)";
+    GAP, Machine, "the program GAP that computes for tasks, by name or path";
     LOG, Machine, "what the runtime logs: a level such as `debug`, or `module=level`";
     PROBE, Command, "the program that `ultramarine topo` and `doctor` start under MPI";
     GUARDED, Internal, "the guard of this process, and the way to it";

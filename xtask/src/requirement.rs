@@ -21,6 +21,8 @@ pub(crate) enum Requirement {
     Spin,
     /// The batch system that the test cluster runs, with all that it needs.
     Slurm,
+    /// The computer algebra system that computes for tasks.
+    Gap,
     /// Compiler wrapper and launcher of an MPI.
     Mpi(Family),
 }
@@ -65,6 +67,8 @@ impl Requirement {
             Self::Slurm => {
                 SLURM.into_iter().all(|name| process::find_system_program(name).is_some())
             }
+            // The one of Debian crashes when it is asked for its version.
+            Self::Gap => process::find_program("gap").is_some(),
             Self::Mpi(family) => Mpi::find(family).is_some(),
         }
     }
@@ -88,6 +92,8 @@ impl Requirement {
                 "slurm-slurmctld slurm-slurmd munge iproute iproute-tc nftables",
                 "",
             ],
+            // What is recommended with it takes hundreds of megabytes: TeX, to show its manual.
+            Self::Gap => ["GAP", "gap-core", "gap-core", "gap"],
             Self::Mpi(Family::Mpich) => ["MPICH", "mpich libmpich-dev", "mpich-devel", "mpich"],
             Self::Mpi(Family::OpenMpi) => {
                 ["Open MPI", "openmpi-bin libopenmpi-dev", "openmpi-devel", "openmpi"]

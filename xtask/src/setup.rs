@@ -11,8 +11,8 @@ use crate::mpi::{Family, Mpi};
 use crate::process::{self, Failure, Result};
 use crate::requirement::{Distribution, Requirement, advice, names, packages};
 
-/// What only some tests need, which pass without it.
-const TESTED_WITH: [Requirement; 2] = [Requirement::Spin, Requirement::Slurm];
+/// What only some tests need, which say so where it is missing.
+const TESTED_WITH: [Requirement; 3] = [Requirement::Spin, Requirement::Slurm, Requirement::Gap];
 
 /// Which MPIs a chore can use. If the user set `$MPICC`, that one is all there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

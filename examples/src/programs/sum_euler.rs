@@ -1,16 +1,35 @@
 //! The sum of Euler's totient over a range: the running example of the papers (SymGridPar2 §6.2).
 //!
 //! The totient is computed naively, by counting coprime numbers. So the work grows with the square
-//! of the bound, and tasks with larger numbers take longer.
+//! of the bound, and tasks with larger numbers take longer. Or GAP computes it.
 
 use crate::{Job, MapFlags, TASKS_MAX, name_of, print, ranged, run_program};
+use clap::ValueEnum;
 use futures_util::StreamExt as _;
 use futures_util::future::{Either, select};
 use std::ops::Range;
 use std::pin::pin;
+use std::sync::LazyLock;
 use std::time::Instant;
 use ultramarine::prelude::*;
 use ultramarine::{Error, Result, shutdown_requested};
+use ultramarine_gap::{GapError, Pool, Settings};
+
+/// The GAPs of this process.
+static GAP: LazyLock<Pool> = LazyLock::new(|| {
+    Pool::new(
+        Settings::default().library("SumPhi := { from, to } -> Sum([ from .. to - 1 ], Phi);"),
+    )
+});
+
+/// How the totient is computed.
+#[derive(Clone, Copy, ValueEnum)]
+enum Phi {
+    /// By counting coprime numbers
+    Naive,
+    /// By GAP, which factorises
+    Gap,
+}
 
 /// Sum Euler's totient over 1, 2, …, N.
 #[derive(Clone, clap::Args)]
@@ -23,6 +42,9 @@ struct Arguments {
     #[arg(long, value_name = "K", default_value_t = 400)]
     #[arg(value_parser = ranged::<u32>(1..=TASKS_MAX))]
     tasks: u32,
+    /// How the totient is computed.
+    #[arg(long, value_enum, default_value_t = Phi::Naive)]
+    phi: Phi,
     #[command(flatten)]
     map: MapFlags,
     /// Also compute the sum sequentially, and print the efficiency.
@@ -30,7 +52,7 @@ struct Arguments {
     efficiency: bool,
     /// On SIGTERM or Ctrl-C, end with the sum of the ranges done so far. (The work is then spread
     /// by `par_map_stream`, and --skeleton is ignored.)
-    #[arg(long, conflicts_with_all = ["efficiency", "record", "journal"])]
+    #[arg(long, conflicts_with_all = ["efficiency", "record", "journal", "phi"])]
     partial: bool,
 }
 
@@ -50,9 +72,16 @@ pub fn sum_totient(range: Range<u64>) -> u64 {
     range.map(totient).sum()
 }
 
+/// The same, by GAP.
+fn sum_phi(range: Range<u64>) -> std::result::Result<u64, GapError> {
+    Ok(GAP.call("SumPhi", &[range.start.into(), range.end.into()])?.try_into()?)
+}
+
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    run_program("sum_euler", sum_euler)
+    let ended = run_program("sum_euler", sum_euler);
+    GAP.end_idle();
+    ended
 }
 
 /// The sums of the ranges that are done before the job is asked to end.
@@ -71,7 +100,7 @@ async fn sums_in_time(
 }
 
 async fn sum_euler(job: Job, arguments: Arguments) -> Result<()> {
-    let Arguments { upto, tasks, map, efficiency, partial } = arguments;
+    let Arguments { upto, tasks, phi, map, efficiency, partial } = arguments;
     let ranges = split_range(1..upto + 1, tasks as usize);
     if partial {
         let (start, count) = (Instant::now(), ranges.len() as u64);
@@ -79,7 +108,14 @@ async fn sum_euler(job: Job, arguments: Arguments) -> Result<()> {
         let report = job.report(name_of(&map.skeleton), start, sums.iter().sum::<u64>()).await?;
         return report.with("ranges", sums.len()).with("of", count).print();
     }
-    let (sums, map) = map.run(&job, sum_totient, ranges).await?;
+    let (sums, map) = match phi {
+        Phi::Naive => map.run(&job, sum_totient, ranges).await?,
+        Phi::Gap => {
+            GAP.available()?;
+            let (sums, map) = map.run(&job, sum_phi, ranges).await?;
+            (sums.into_iter().collect::<std::result::Result<_, _>>()?, map)
+        }
+    };
     let sum: u64 = sums.iter().sum();
     let report = map.report(&job, sum).await?;
     if efficiency {

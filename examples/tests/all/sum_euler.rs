@@ -26,6 +26,15 @@ fn every_skeleton_on_every_lane_gives_the_sum() {
 }
 
 #[test]
+fn gap_computes_the_sum() {
+    let flags = "--upto 3000 --tasks 60 --pes 2 --threads 1 --phi gap";
+    assert_eq!(SUM_EULER.result(flags), 2_736_188);
+    let mut missing = SUM_EULER.command(flags);
+    let ended = run(missing.env("ULTRAMARINE_GAP", "/no/such/gap"));
+    ended.fails_with("there is no program `/no/such/gap`");
+}
+
+#[test]
 fn the_sum_up_to_10000_on_four_pes() {
     let flags = "--upto 10000 --pes 4 --threads 1 --lane tcp --skeleton par-map-2level";
     assert_eq!(SUM_EULER.result(flags), 30_397_486);

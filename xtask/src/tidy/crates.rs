@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::process::{self, Failure, Result};
 
 /// The crates, each of which may depend on those before it and on no other. The last is for tests.
-const CRATES: [&str; 16] = [
+const CRATES: [&str; 17] = [
     "ultramarine-subprocess",
     "ultramarine-environment",
     "ultramarine-guard",
@@ -16,6 +16,7 @@ const CRATES: [&str; 16] = [
     "ultramarine-group",
     "ultramarine-skeletons",
     "ultramarine-uts",
+    "ultramarine-gap",
     "ultramarine",
     "ultramarine-probe",
     "ultramarine-cli",

@@ -1,0 +1,1 @@
+##  This package declares nothing before it is read.

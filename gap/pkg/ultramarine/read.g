@@ -1,0 +1,2 @@
+ReadPackage("ultramarine", "lib/values.g");
+ReadPackage("ultramarine", "lib/worker.g");

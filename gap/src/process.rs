@@ -1,0 +1,196 @@
+//! One GAP that serves calls, one after the other.
+
+use crate::child::{Broken, GapChild, Patience, is_about_memory};
+use crate::error::{Death, GapError};
+use crate::frame::{self, Answer};
+use crate::settings::{Library, Settings};
+use crate::value::Value;
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Instant;
+
+/// What a call calls.
+#[derive(Clone, Copy, Debug)]
+pub enum Function<'a> {
+    /// The global function of this name.
+    Global(&'a str),
+    /// The function with this source text, such as `x -> x^2` or `function(x) … end`. Each GAP
+    /// compiles it once.
+    Source(&'a str),
+}
+
+/// Why a process has no result.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The process can serve on.
+    Error(GapError),
+    /// It cannot, and must be killed.
+    Broken(Broken),
+}
+
+impl<T: Into<Broken>> From<T> for Trouble {
+    fn from(broken: T) -> Self {
+        Trouble::Broken(broken.into())
+    }
+}
+
+pub(crate) struct Process {
+    child: GapChild,
+    /// What has come of the next reply.
+    come: Vec<u8>,
+    reply_bytes_max: usize,
+    version: String,
+    /// The number of the last request.
+    last: u64,
+    /// The numbers of functions by their source text.
+    compiled: HashMap<String, Value>,
+}
+
+impl Process {
+    /// Starts a GAP, and has it read the libraries.
+    pub(crate) fn start(settings: &Settings) -> Result<Self, GapError> {
+        let program = settings.program.display().to_string();
+        if !is_there(&settings.program) {
+            return Err(GapError::NotFound { program });
+        }
+        let no_start = |how, printed| {
+            let program = program.clone();
+            GapError::NoStart { program, how, printed }
+        };
+        let child =
+            GapChild::start(settings).map_err(|error| no_start(error.into(), String::new()))?;
+        let mut process = Process {
+            child,
+            come: Vec::new(),
+            reply_bytes_max: settings.reply_bytes_max,
+            version: String::new(),
+            last: 0,
+            compiled: HashMap::new(),
+        };
+        let (limit, since) = (Some(settings.start_limit), Instant::now());
+        let patience = Patience { limit, since, is_given_up: None };
+        match process.get_ready(settings, &patience) {
+            Ok(()) => Ok(process),
+            Err(Trouble::Error(error)) => Err(error),
+            Err(Trouble::Broken(Broken::GivenUp)) => Err(GapError::GivenUp),
+            Err(Trouble::Broken(Broken::Died(how))) => Err(no_start(how, process.kill())),
+        }
+    }
+
+    fn get_ready(&mut self, settings: &Settings, patience: &Patience<'_>) -> Result<(), Trouble> {
+        let version = self.answer(patience)?;
+        let unknown = |_| Death::BadReply { reason: "it does not begin with a version".to_owned() };
+        self.version = version.try_into().map_err(unknown)?;
+        if numbers(&self.version) < numbers(crate::OLDEST) {
+            let program = settings.program.display().to_string();
+            let found = self.version.clone();
+            return Err(Trouble::Error(GapError::TooOld { program, found }));
+        }
+        for library in &settings.libraries {
+            let (read, of, argument) = match library {
+                Library::Text(text) => ("UltramarineReadText", "a library's text", text.as_str()),
+                Library::File(path) => {
+                    let path = path.to_str().unwrap_or_default();
+                    ("UltramarineRead", path, path)
+                }
+            };
+            let argument = argument.into();
+            let of_library = |trouble| match trouble {
+                Trouble::Error(GapError::Said { message }) => {
+                    Trouble::Error(GapError::Library { library: of.to_owned(), message })
+                }
+                other => other,
+            };
+            self.call_value(&read.into(), &[argument], patience).map_err(of_library)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn version(&self) -> &str {
+        &self.version
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.child.is_dead()
+    }
+
+    pub(crate) fn call(
+        &mut self,
+        function: Function<'_>,
+        arguments: &[Value],
+        patience: &Patience<'_>,
+    ) -> Result<Value, Trouble> {
+        let source = match function {
+            Function::Global(name) => return self.call_value(&name.into(), arguments, patience),
+            Function::Source(source) => source,
+        };
+        if !self.compiled.contains_key(source) {
+            let compile = "UltramarineCompile".into();
+            let number = self.call_value(&compile, &[source.into()], patience)?;
+            self.compiled.insert(source.to_owned(), number);
+        }
+        let number = self.compiled[source].clone();
+        self.call_value(&number, arguments, patience)
+    }
+
+    /// Calls a function by its name or number.
+    fn call_value(
+        &mut self,
+        called: &Value,
+        arguments: &[Value],
+        patience: &Patience<'_>,
+    ) -> Result<Value, Trouble> {
+        self.last += 1;
+        self.child.send(&frame::request(self.last, called, arguments), patience)?;
+        self.answer(patience)
+    }
+
+    /// Receives the answer to the last request.
+    fn answer(&mut self, patience: &Patience<'_>) -> Result<Value, Trouble> {
+        let bad = |reason| Death::BadReply { reason };
+        let (number, answer) = loop {
+            match frame::reply(&self.come, self.reply_bytes_max).map_err(bad)? {
+                Some((number, answer, length)) => {
+                    self.come.drain(..length);
+                    break (number, answer);
+                }
+                None => self.child.receive(&mut self.come, patience)?,
+            }
+        };
+        if number != self.last {
+            let last = self.last;
+            return Err(bad(format!("its number is {number} instead of {last}")).into());
+        }
+        match answer {
+            Answer::Value(value) => Ok(value),
+            Answer::NotSendable(what) => Err(Trouble::Error(GapError::NotSendable { what })),
+            // GAP lifts its limit after the first such error.
+            Answer::Error(message) if is_about_memory(&message) => Err(Death::OutOfMemory.into()),
+            Answer::Error(message) => Err(Trouble::Error(GapError::Said { message })),
+        }
+    }
+
+    /// Kills it, and returns the last lines that it printed.
+    pub(crate) fn kill(&mut self) -> String {
+        self.child.kill();
+        self.child.last_words()
+    }
+
+    pub(crate) fn ask_to_end(&mut self) {
+        self.child.ask_to_end();
+    }
+}
+
+/// Whether the program is there: a path, or a name in one of the folders of `PATH`.
+fn is_there(program: &Path) -> bool {
+    if program.components().count() > 1 {
+        return program.is_file();
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+}
+
+/// The numbers of a version, as in `4.12.1`.
+fn numbers(version: &str) -> Vec<u32> {
+    version.split('.').map_while(|part| part.parse().ok()).collect()
+}
