@@ -20,7 +20,7 @@ const HEADER_BYTES_MAX: usize = 70;
 
 /// What GAP says to a request.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Answer {
+pub enum Answer {
     /// The result.
     Value(Value),
     /// GAP's own error.
@@ -37,7 +37,7 @@ struct Writer {
 }
 
 /// The frame of a request.
-pub(crate) fn request(number: u64, called: &Value, arguments: &[Value]) -> Vec<u8> {
+pub fn request(number: u64, called: &Value, arguments: &[Value]) -> Vec<u8> {
     let mut parts = Writer::default();
     parts.value(called);
     parts.list(arguments);
@@ -122,7 +122,7 @@ fn small(value: &BigInt) -> Option<i64> {
 /// # Errors
 ///
 /// It is no frame of a reply; in words.
-pub(crate) fn reply(
+pub fn reply(
     come: &[u8],
     length_max: usize,
 ) -> Result<Option<(u64, Answer, usize)>, String> {

@@ -1,0 +1,115 @@
+//! The functions that tasks have GAP call: `gap/pkg/ultramarine/lib/tasks.g` has their GAP side.
+
+use crate::Answer;
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use ultramarine::{Context, Distance, Shared};
+use ultramarine_gap::{Function, GapError, Pool, Settings, Value, elsewhere};
+
+/// A call whose GAP dies is tried by so many other PEs.
+const PES_TRIED: u32 = 2;
+
+static LOADS_PACKAGES: AtomicBool = AtomicBool::new(false);
+
+/// The GAPs of this process.
+static GAP: LazyLock<Pool> = LazyLock::new(|| {
+    let settings = Settings::default().loads_packages(LOADS_PACKAGES.load(Ordering::Relaxed));
+    Pool::new(settings.library(include_str!("../../gap/pkg/ultramarine/lib/tasks.g")))
+});
+
+/// The GAPs that are yet to start load the packages that GAP suggests.
+pub(crate) fn load_packages() {
+    LOADS_PACKAGES.store(true, Ordering::Relaxed);
+}
+
+/// Ends the GAPs of this process.
+pub(crate) fn end_idle() {
+    GAP.end_idle();
+}
+
+/// A kernel: an expression of GAP. It travels once to each process, and GAP evaluates it once.
+pub(crate) type Kernel = Shared<String>;
+
+/// The kernel of this name, made of these functions.
+pub(crate) fn kernel(
+    cx: &Context,
+    name: &str,
+    definitions: &[String],
+    functions: &[String],
+) -> Kernel {
+    let mut text = "ULTRAMARINE_Kernel(".to_owned();
+    quote(&mut text, name);
+    for texts in [definitions, functions] {
+        text.push_str(",[");
+        for (number, one) in texts.iter().enumerate() {
+            text.push_str(if number == 0 { "" } else { "," });
+            quote(&mut text, one);
+        }
+        text.push(']');
+    }
+    text.push(')');
+    cx.share(text)
+}
+
+/// Writes a string of GAP.
+fn quote(text: &mut String, string: &str) {
+    text.push('"');
+    for character in string.chars() {
+        match character {
+            '"' | '\\' => text.extend(['\\', character]),
+            // Writing to a string never fails.
+            '\0'..' ' => drop(write!(text, "\\{:03o}", u32::from(character))),
+            _ => text.push(character),
+        }
+    }
+    text.push('"');
+}
+
+/// Has GAP call a kernel here, or on another PE if GAP fails here.
+pub(crate) async fn call(cx: &Context, kernel: Kernel, arguments: Vec<Value>) -> Answer {
+    match call_here(cx, &kernel, &arguments) {
+        Err(error) if error.is_of_this_place() && cx.pes() > 1 => {
+            let again = |(kernel, arguments): (Kernel, Vec<Value>)| {
+                GAP.call_source(&kernel, &arguments)
+            };
+            tracing::warn!("{}, and another PE tries", said(cx, &error));
+            let done = elsewhere(cx, Distance::ONE, PES_TRIED, again, (kernel, arguments)).await;
+            done.map_err(|lost| lost.to_string())?.map_err(|_| said(cx, &error))
+        }
+        done => done.map_err(|error| said(cx, &error)),
+    }
+}
+
+/// Has GAP call a kernel here.
+pub(crate) fn call_in_place(cx: &Context, kernel: &Kernel, arguments: &[Value]) -> Answer {
+    call_here(cx, kernel, arguments).map_err(|error| said(cx, &error))
+}
+
+fn call_here(cx: &Context, kernel: &Kernel, arguments: &[Value]) -> Result<Value, GapError> {
+    GAP.call_unless(|| cx.is_cancelled(), Function::Source(kernel), arguments)
+}
+
+/// An error, with the PE that has it.
+fn said(cx: &Context, error: &GapError) -> String {
+    let pe = cx.pe().number();
+    match error {
+        GapError::Said { message } => format!("on PE {pe}: {message}"),
+        error => format!("on PE {pe}: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_text_is_a_string_of_gap() {
+        let strange = "x -> \"a\\\n\t\u{1}é\"".to_owned();
+        let mut text = "ULTRAMARINE_Identity := x -> x; UltramarineQuoted := {} -> ".to_owned();
+        quote(&mut text, &strange);
+        text.push(';');
+        let pool = Pool::new(Settings::default().library(text));
+        assert_eq!(pool.call("UltramarineQuoted", &[]), Ok(strange.as_str().into()));
+    }
+}
