@@ -136,7 +136,7 @@ impl Call<'_> {
         );
         let part = Part { kernel, problem: Ok(problem), radius: self.options.radius };
         let work = par_divide_and_conquer(self.cx, |part: &Part| part.radius, algorithm, part);
-        self.shown(None, work).await.map_err(|error| error.to_string())?
+        self.shown(None, work).await.map_err(|error| lost(&error))?
     }
 
     /// The answers of tasks, each of which has some items.
@@ -153,14 +153,14 @@ impl Call<'_> {
         let results = match self.spread {
             Spread::Within => {
                 let work = map.within(radius).try_run(self.cx);
-                return self.shown(total, work).await.map_err(|error| error.to_string())?;
+                return self.shown(total, work).await.map_err(|error| lost(&error))?;
             }
             Spread::TwoLevel => self.shown(total, map.two_level(radius).run(self.cx)).await,
             Spread::Relaxed => {
                 self.shown(total, map.two_level(radius).relaxed().run(self.cx)).await
             }
         };
-        results.map_err(|error| error.to_string())?.into_iter().collect()
+        results.map_err(|error| lost(&error))?.into_iter().collect()
     }
 
     async fn shown<T>(
@@ -199,9 +199,8 @@ impl Part {
     }
 
     fn solve(self, cx: &Context) -> Answer {
-        match self.step(cx, "is trivial", None)? {
-            _ => self.step(cx, "solve", None),
-        }
+        self.step(cx, "is trivial", None)?;
+        self.step(cx, "solve", None)
     }
 
     fn divide(&self, cx: &Context) -> Vec<Part> {
@@ -215,6 +214,17 @@ impl Part {
     fn combine(self, cx: &Context, solutions: Vec<Answer>) -> Answer {
         let solutions = solutions.into_iter().collect::<Answer<Vec<_>>>()?;
         self.step(cx, "combine", Some(solutions))
+    }
+}
+
+/// What GAP's error says of a task that has ended without an answer.
+fn lost(error: &TaskError) -> String {
+    match error {
+        TaskError::Lost { pe, .. } => format!(
+            "a task may have been lost with {pe}, which died: with the option `supervised := \
+             true` it runs again"
+        ),
+        error => error.to_string(),
     }
 }
 

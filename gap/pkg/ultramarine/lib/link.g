@@ -16,7 +16,7 @@ BIND_GLOBAL("ULTRAMARINE_CheckLink", function()
     if ULTRAMARINE_LINK = fail then
         ErrorNoReturn("there is no job: start GAP with `ultramarine gap -n 4`");
     elif not ULTRAMARINE_LINK.is_open then
-        ErrorNoReturn("the job has ended, and what it says stands above or in its log");
+        ErrorNoReturn("the job has ended: what it says of that is near this line");
     fi;
 end);
 
