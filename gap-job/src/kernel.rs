@@ -1,6 +1,7 @@
 //! The functions that tasks have GAP call: `gap/pkg/ultramarine/lib/tasks.g` has their GAP side.
 
 use crate::Answer;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,28 +29,67 @@ pub(crate) fn end_idle() {
     GAP.end_idle();
 }
 
-/// A kernel: an expression of GAP. It travels once to each process, and GAP evaluates it once.
-pub(crate) type Kernel = Shared<String>;
+/// A function that tasks have GAP call. It travels once to each process.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Kernel(Shared<Made>);
 
-/// The kernel of this name, made of these functions.
-pub(crate) fn kernel(
-    cx: &Context,
-    name: &str,
-    definitions: &[String],
-    functions: &[String],
-) -> Kernel {
-    let mut text = "ULTRAMARINE_Kernel(".to_owned();
-    quote(&mut text, name);
-    for texts in [definitions, functions] {
-        text.push_str(",[");
-        for (number, one) in texts.iter().enumerate() {
-            text.push_str(if number == 0 { "" } else { "," });
-            quote(&mut text, one);
+#[derive(Serialize, Deserialize)]
+struct Made {
+    /// An expression of GAP, which each GAP evaluates once.
+    text: String,
+    /// The last argument of each call, if there is one.
+    given: Option<Value>,
+}
+
+impl Kernel {
+    /// The kernel of this name, made of these functions.
+    pub(crate) fn new(
+        cx: &Context,
+        name: &str,
+        definitions: &[String],
+        functions: &[String],
+        given: Option<Value>,
+    ) -> Self {
+        let mut text = "ULTRAMARINE_Kernel(".to_owned();
+        quote(&mut text, name);
+        for texts in [definitions, functions] {
+            text.push_str(",[");
+            for (number, one) in texts.iter().enumerate() {
+                text.push_str(if number == 0 { "" } else { "," });
+                quote(&mut text, one);
+            }
+            text.push(']');
         }
-        text.push(']');
+        text.push(')');
+        Kernel(cx.share(Made { text, given }))
     }
-    text.push(')');
-    cx.share(text)
+
+    /// Has GAP call it here, or on another PE if GAP fails here.
+    pub(crate) async fn call(self, cx: &Context, arguments: Vec<Value>) -> Answer {
+        match self.try_here(Some(cx), &arguments) {
+            Err(error) if error.is_of_this_place() && cx.pes() > 1 => {
+                let again =
+                    |(kernel, arguments): (Kernel, Vec<Value>)| kernel.try_here(None, &arguments);
+                tracing::warn!("{}, and another PE tries", said(cx, &error));
+                let argument = (self, arguments);
+                let done = elsewhere(cx, Distance::ONE, PES_TRIED, again, argument).await;
+                done.map_err(|lost| lost.to_string())?.map_err(|_| said(cx, &error))
+            }
+            done => done.map_err(|error| said(cx, &error)),
+        }
+    }
+
+    /// Has GAP call it here.
+    pub(crate) fn call_here(&self, cx: &Context, arguments: &[Value]) -> Answer {
+        self.try_here(Some(cx), arguments).map_err(|error| said(cx, &error))
+    }
+
+    /// Without a context, the call is not cancelled with its task.
+    fn try_here(&self, cx: Option<&Context>, arguments: &[Value]) -> Result<Value, GapError> {
+        let arguments: Vec<_> = arguments.iter().chain(&self.0.given).cloned().collect();
+        let is_given_up = || cx.is_some_and(Context::is_cancelled);
+        GAP.call_unless(is_given_up, Function::Source(&self.0.text), &arguments)
+    }
 }
 
 /// Writes a string of GAP.
@@ -64,30 +104,6 @@ fn quote(text: &mut String, string: &str) {
         }
     }
     text.push('"');
-}
-
-/// Has GAP call a kernel here, or on another PE if GAP fails here.
-pub(crate) async fn call(cx: &Context, kernel: Kernel, arguments: Vec<Value>) -> Answer {
-    match call_here(cx, &kernel, &arguments) {
-        Err(error) if error.is_of_this_place() && cx.pes() > 1 => {
-            let again = |(kernel, arguments): (Kernel, Vec<Value>)| {
-                GAP.call_source(&kernel, &arguments)
-            };
-            tracing::warn!("{}, and another PE tries", said(cx, &error));
-            let done = elsewhere(cx, Distance::ONE, PES_TRIED, again, (kernel, arguments)).await;
-            done.map_err(|lost| lost.to_string())?.map_err(|_| said(cx, &error))
-        }
-        done => done.map_err(|error| said(cx, &error)),
-    }
-}
-
-/// Has GAP call a kernel here.
-pub(crate) fn call_in_place(cx: &Context, kernel: &Kernel, arguments: &[Value]) -> Answer {
-    call_here(cx, kernel, arguments).map_err(|error| said(cx, &error))
-}
-
-fn call_here(cx: &Context, kernel: &Kernel, arguments: &[Value]) -> Result<Value, GapError> {
-    GAP.call_unless(|| cx.is_cancelled(), Function::Source(kernel), arguments)
 }
 
 /// An error, with the PE that has it.
@@ -106,7 +122,7 @@ mod tests {
     #[test]
     fn any_text_is_a_string_of_gap() {
         let strange = "x -> \"a\\\n\t\u{1}é\"".to_owned();
-        let mut text = "ULTRAMARINE_Identity := x -> x; UltramarineQuoted := {} -> ".to_owned();
+        let mut text = "UltramarineQuoted := {} -> ".to_owned();
         quote(&mut text, &strange);
         text.push(';');
         let pool = Pool::new(Settings::default().library(text));

@@ -1,7 +1,7 @@
 //! The operations, each by the skeleton of its kind.
 
 use crate::Answer;
-use crate::kernel::{Kernel, call, call_in_place, kernel};
+use crate::kernel::Kernel;
 use crate::request::{CallOptions, Request, typed};
 use std::collections::HashSet;
 use ultramarine::prelude::*;
@@ -31,13 +31,14 @@ impl Job {
 
     /// Carries out a request.
     pub(crate) async fn carry_out(&mut self, request: Value) -> Answer {
-        let Request { operation, functions, arguments, options } = request.try_into()?;
+        let Request { operation, functions, arguments, mut options } = request.try_into()?;
         let is_supervised = self.is_supervised || options.supervised;
         let cx = if is_supervised { self.cx.supervised() } else { self.cx.clone() };
         let shows_progress = self.shows_progress || options.progress;
         let mut arguments = arguments.into_iter();
         let mut next = || arguments.next().unwrap_or(Value::Nothing);
-        let make = |name| kernel(&cx, name, &self.definitions, &functions);
+        let given = options.given.take();
+        let make = |name, given| Kernel::new(&cx, name, &self.definitions, &functions, given);
         let spread = match operation.as_str() {
             "map2" => Spread::TwoLevel,
             "map2relaxed" => Spread::Relaxed,
@@ -52,17 +53,17 @@ impl Job {
             }
             "map" | "map2" | "map2relaxed" => {
                 let items = typed("the items", next())?;
-                let name = if call.options.given.is_some() { "map_with" } else { "map" };
-                call.map(make(name), items).await
+                let name = if given.is_some() { "map_with" } else { "map" };
+                call.map(make(name, given), items).await
             }
             "reduce" => {
                 let items = typed("the items", next())?;
-                call.reduce(make("reduce"), items).await
+                call.reduce(make("reduce", None), items).await
             }
-            "divide" => call.divide(make("divide"), next()).await,
+            "divide" => call.divide(make("divide", None), next()).await,
             "orbit" => {
                 let generators = next();
-                call.orbit(make("images"), generators, next()).await
+                call.orbit(make("images", Some(generators)), next()).await
             }
             other => Err(format!("the job knows no operation {other}")),
         }
@@ -85,17 +86,15 @@ struct Call<'a> {
     shows_progress: bool,
 }
 
-/// A task of a map: some items, and the other arguments.
-async fn run_task(cx: Context, task: (Kernel, Vec<Value>)) -> Answer {
-    let (kernel, arguments) = task;
-    call(&cx, kernel, arguments).await
+/// A task: some items.
+async fn run_task(cx: Context, (kernel, items): (Kernel, Vec<Value>)) -> Answer {
+    kernel.call(&cx, vec![Value::List(items)]).await
 }
 
 impl Call<'_> {
     async fn map(self, kernel: Kernel, items: Vec<Value>) -> Answer {
         let size = self.chunk(items.len());
-        let given = self.options.given.clone();
-        let results = self.tasks(kernel, chunked(size, items), given.as_ref()).await?;
+        let results = self.tasks(kernel, chunked(size, items)).await?;
         Ok(Value::List(flat(results)?))
     }
 
@@ -103,13 +102,13 @@ impl Call<'_> {
     async fn reduce(self, kernel: Kernel, mut items: Vec<Value>) -> Answer {
         while items.len() > 1 {
             let size = self.chunk(items.len()).max(2);
-            items = self.tasks(kernel.clone(), chunked(size, items), None).await?;
+            items = self.tasks(kernel.clone(), chunked(size, items)).await?;
         }
         items.pop().ok_or_else(|| "an empty list has nothing to combine".to_owned())
     }
 
     /// The orbit, level by level. That the images come in order, makes the order that of `Orbit`.
-    async fn orbit(self, kernel: Kernel, generators: Value, start: Value) -> Answer {
+    async fn orbit(self, kernel: Kernel, start: Value) -> Answer {
         let mut known = HashSet::from([start.clone()]);
         let mut points = vec![start];
         let mut done = 0;
@@ -117,7 +116,7 @@ impl Call<'_> {
             let level = points[done..].to_vec();
             done = points.len();
             let size = self.chunk(level.len());
-            let images = self.tasks(kernel.clone(), chunked(size, level), Some(&generators));
+            let images = self.tasks(kernel.clone(), chunked(size, level));
             for image in flat(images.await?)? {
                 if known.insert(image.clone()) {
                     points.push(image);
@@ -140,15 +139,9 @@ impl Call<'_> {
     }
 
     /// The answers of tasks, each of which has some items.
-    async fn tasks(
-        &self,
-        kernel: Kernel,
-        chunks: Vec<Vec<Value>>,
-        more: Option<&Value>,
-    ) -> Answer<Vec<Value>> {
+    async fn tasks(&self, kernel: Kernel, chunks: Vec<Vec<Value>>) -> Answer<Vec<Value>> {
         let total = chunks.len() as u64;
-        let arguments = |items| std::iter::once(Value::List(items)).chain(more.cloned()).collect();
-        let tasks = chunks.into_iter().map(|items| (kernel.clone(), arguments(items)));
+        let tasks = chunks.into_iter().map(|items| (kernel.clone(), items));
         let (map, radius) = (map_async(run_task, tasks), self.options.radius);
         let results = match self.spread {
             Spread::Within => {
@@ -163,11 +156,7 @@ impl Call<'_> {
         results.map_err(|error| lost(&error))?.into_iter().collect()
     }
 
-    async fn shown<T>(
-        &self,
-        total: impl Into<Option<u64>>,
-        work: impl Future<Output = T>,
-    ) -> T {
+    async fn shown<T>(&self, total: impl Into<Option<u64>>, work: impl Future<Output = T>) -> T {
         if self.shows_progress { with_progress(self.cx, total, work).await } else { work.await }
     }
 
@@ -190,7 +179,7 @@ impl Part {
     fn step(&self, cx: &Context, step: &str, solutions: Option<Vec<Value>>) -> Answer {
         let arguments = [step.into(), self.problem.clone()?].into_iter();
         let arguments: Vec<_> = arguments.chain(solutions.map(Value::List)).collect();
-        call_in_place(cx, &self.kernel, &arguments)
+        self.kernel.call_here(cx, &arguments)
     }
 
     /// An error is found again by who solves it.

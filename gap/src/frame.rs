@@ -122,10 +122,7 @@ fn small(value: &BigInt) -> Option<i64> {
 /// # Errors
 ///
 /// It is no frame of a reply; in words.
-pub fn reply(
-    come: &[u8],
-    length_max: usize,
-) -> Result<Option<(u64, Answer, usize)>, String> {
+pub fn reply(come: &[u8], length_max: usize) -> Result<Option<(u64, Answer, usize)>, String> {
     let start = &come[..come.len().min(HEADER_BYTES_MAX)];
     let Some(end) = start.iter().position(|byte| *byte == b'\n') else {
         let is_whole = start.len() == HEADER_BYTES_MAX;

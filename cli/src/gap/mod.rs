@@ -122,9 +122,11 @@ fn job_command(arguments: &Arguments, folder: &Path) -> Result<Command> {
         return Err(GapError::NoJob(program).into());
     }
     let mut words: Vec<OsString> = vec![program.into(), "--folder".into(), folder.into()];
-    let flags =
-        [("--supervised", arguments.supervised), ("--progress", arguments.progress),
-         ("--packages", arguments.packages)];
+    let flags = [
+        ("--supervised", arguments.supervised),
+        ("--progress", arguments.progress),
+        ("--packages", arguments.packages),
+    ];
     words.extend(flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag.into()));
     words.extend(arguments.flags.iter().cloned());
     if let Some(pes) = arguments.pes {

@@ -5,8 +5,8 @@
 ##  Chinese remainder theorem.
 ##
 
-##  The first of the primes: fields up to 2^16 have a small representation.
-BIND_GLOBAL("ULTRAMARINE_PRIMES_BELOW", 2^16);
+##  The primes are below this: a product of two residues is a small integer.
+BIND_GLOBAL("ULTRAMARINE_PRIMES_BELOW", 2^28);
 
 ##  The integer between -bound and bound whose images are f(p, data) modulo
 ##  primes p; or the list of integers, if an image is a list. Where f returns
@@ -23,7 +23,7 @@ BIND_GLOBAL("ParHomomorphicImages", function(f, data, bound)
         while more <= 2 * bound do
             prime := PrevPrimeInt(prime);
             if prime = 2 then
-                ErrorNoReturn("ParHomomorphicImages: there are no more primes below 2^16");
+                ErrorNoReturn("ParHomomorphicImages: there are no more primes below 2^28");
             fi;
             Add(pending, prime);
             more := more * prime;
@@ -50,6 +50,30 @@ BIND_GLOBAL("ParHomomorphicImages", function(f, data, bound)
     return lift(images);
 end);
 
+##  The determinant modulo a prime, of a list of rows: by elimination, whose steps are operations on
+##  whole rows. (A finite field of this size would cost more than it saves.)
+BIND_GLOBAL("ULTRAMARINE_DeterminantModP", function(p, rows)
+    local determinant, place, pivot, factor;
+    rows := rows mod p;
+    determinant := 1;
+    while rows <> [] do
+        place := PositionProperty(rows, row -> row[1] <> 0);
+        if place = fail then
+            return 0;
+        elif place > 1 then
+            determinant := -determinant;
+        fi;
+        pivot := rows[place];
+        rows[place] := rows[1];
+        determinant := determinant * pivot[1] mod p;
+        factor := 1 / pivot[1] mod p;
+        pivot := pivot{[ 2 .. Length(pivot) ]};
+        rows := List([ 2 .. Length(rows) ], i ->
+            (rows[i]{[ 2 .. Length(rows[i]) ]} - (rows[i][1] * factor mod p) * pivot) mod p);
+    od;
+    return determinant mod p;
+end);
+
 ##  The determinant of a square matrix of integers.
 BIND_GLOBAL("ParDeterminant", function(matrix)
     local bound;
@@ -59,6 +83,5 @@ BIND_GLOBAL("ParDeterminant", function(matrix)
     fi;
     # Hadamard's: the product of the lengths of the rows.
     bound := RootInt(Product(matrix, row -> row * row), 2) + 1;
-    return ParHomomorphicImages({ p, rows } -> IntFFE(DeterminantMat(rows * Z(p)^0)), matrix,
-                                bound);
+    return ParHomomorphicImages(ULTRAMARINE_DeterminantModP, matrix, bound);
 end);
