@@ -165,7 +165,7 @@ fn front_command(arguments: &Arguments, gap: &Path, folder: &Path) -> Command {
     command.args(["-l", &format!(";{folder}")]);
     if let Some(script) = &arguments.script {
         begin += &format!(" ULTRAMARINE_PrepareScript({});", quoted(&script.to_string_lossy()));
-        command.args(["-q", "-c", &begin]).arg(script).args(["-c", "QuitGap(0);"]);
+        command.args(["-q", "-c", &begin]).arg(script).args(["-c", r#"Print("\c"); QuitGap(0);"#]);
     } else {
         command.args(["-c", &begin]);
     }
