@@ -47,10 +47,7 @@ impl Job {
         let call = Call { cx: &cx, options, spread, shows_progress };
         match operation.as_str() {
             "begin" | "cancel" => Ok(Value::Nothing),
-            "define" => {
-                self.definitions.push(typed("the definition", next())?);
-                Ok(Value::Nothing)
-            }
+            "define" => self.define(&cx, typed("the definition", next())?),
             "map" | "map2" | "map2relaxed" => {
                 let items = typed("the items", next())?;
                 let name = if given.is_some() { "map_with" } else { "map" };
@@ -67,6 +64,17 @@ impl Job {
             }
             other => Err(format!("the job knows no operation {other}")),
         }
+    }
+}
+
+impl Job {
+    /// Adds a definition, unless GAP says that it is wrong: no further call could be carried out.
+    fn define(&mut self, cx: &Context, definition: String) -> Answer {
+        self.definitions.push(definition);
+        let idle = Kernel::new(cx, "map", &self.definitions, &["IdFunc".to_owned()], None);
+        idle.call_here(cx, &[Value::List(Vec::new())])
+            .inspect_err(|_| drop(self.definitions.pop()))?;
+        Ok(Value::Nothing)
     }
 }
 

@@ -120,11 +120,13 @@ impl Drop for Job {
 pub(super) fn run_front(mut command: Command) -> Result<u8, GapError> {
     let mut gap = command.spawn().map_err(|source| GapError::start(&command, source))?;
     loop {
+        let is_asked_to_end = [SIGHUP, SIGTERM].contains(&signal());
         if let Ok(Some(status)) = gap.try_wait() {
-            let by_signal = status.signal().map_or(1, |signal| 128 + signal);
+            let signal = if is_asked_to_end { Some(signal()) } else { status.signal() };
+            let by_signal = signal.map_or(1, |signal| 128 + signal);
             return Ok(u8::try_from(status.code().unwrap_or(by_signal)).unwrap_or(1));
         }
-        if [SIGHUP, SIGTERM].contains(&signal()) {
+        if is_asked_to_end {
             let _ = gap.kill();
         }
         thread::sleep(LOOK_EVERY);

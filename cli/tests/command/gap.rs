@@ -44,6 +44,7 @@ check(ParMapChunked(100, x -> x^2, [1..1000]), square);
 check(ParMapLocal(0, x -> x^2, [1..1000]), square);
 check(ParMap2Level(1, x -> x^2, [1..1000]), square);
 check(ParMap2LevelRelaxed(1, x -> x^2, [1..1000]), square);
+check(LoadPackage("ultramarine"), true);
 check(ParMap(x -> x, []), []);
 check(ParMap(\+, [1, 2] : given := 10), [11, 12]);
 mixed := [1/2, -2^100, "text", (1,2,3), rec(a := [true, fail])];;
@@ -136,7 +137,8 @@ fn what_cannot_be_is_an_error_that_names_it() {
             "must return true or false",
         ),
         ("matrix", "ParDeterminant([[1, 2]]);", "a square matrix of integers"),
-        ("definition", "ParDefine(\"x := ;\"); ParMap(IdFunc, [1]);", "Syntax error"),
+        ("definition", "ParDefine(\"x := ;\");", "ParDefine: on PE 0: Syntax error"),
+        ("file", "ParRead(\"no.g\");", "ParRead: there is no file `no.g` that can be read"),
     ] {
         let ended = on_two_pes(&format!("gap-error-{name}"), script);
         assert_eq!(ended.code, Some(1), "{name}: {}{}", ended.out, ended.err);
@@ -160,7 +162,10 @@ fn without_a_script_gap_reads_its_input() {
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().expect("it was built");
     let mut input = child.stdin.take().expect("it is piped");
-    input.write_all(b"Print(ParMap(x -> 2 * x, [1..3]), \"\\n\");\n").expect("GAP reads");
+    // After an error in a definition, or in a function, it goes on.
+    let lines = "ParDefine(\"x := ;\");\nquit;\nParMap(x -> Error(), [1]);\nquit;\n\
+                 Print(ParMap(x -> 2 * x, [1..3]), \"\\n\");\n";
+    input.write_all(lines.as_bytes()).expect("GAP reads");
     drop(input);
     let output = child.wait_with_output().expect("it is a child of ours");
     let said = String::from_utf8_lossy(&output.stdout);

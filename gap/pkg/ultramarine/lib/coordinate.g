@@ -83,12 +83,17 @@ end);
 
 ##  Evaluates a source text here and, before the next task, on all PEs.
 BIND_GLOBAL("ParDefine", function(text)
-    Read(InputTextString(text));
     ULTRAMARINE_Ask("ParDefine", [ "define", [], [ text ], rec() ]);
+    Read(InputTextString(text));
 end);
 
 ##  Reads a file here and, before the next task, on all PEs.
 BIND_GLOBAL("ParRead", function(file)
+    local text;
+    text := StringFile(file);
+    if text = fail then
+        ErrorNoReturn("ParRead: there is no file `", file, "` that can be read");
+    fi;
+    ULTRAMARINE_Ask("ParRead", [ "define", [], [ text ], rec() ]);
     Read(file);
-    ULTRAMARINE_Ask("ParRead", [ "define", [], [ StringFile(file) ], rec() ]);
 end);
