@@ -221,8 +221,10 @@ impl<'a> Reader<'a> {
         Ok(String::from_utf8_lossy(self.string(length)?).into_owned())
     }
 
+    /// At the end of a text GAP's message of a syntax error has a byte that means nothing.
     fn message(&mut self) -> Result<String, String> {
-        Ok(self.text("there is no message")?.trim_end().to_owned())
+        let is_empty = |c: char| c.is_whitespace() || c == char::REPLACEMENT_CHARACTER;
+        Ok(self.text("there is no message")?.trim_end_matches(is_empty).to_owned())
     }
 }
 

@@ -264,7 +264,8 @@ const SOON_DONE: &str = "not test(/^detector::/)";
 #[rustfmt::skip]
 const WITH_FEATURES: &[&str] = &[
     "--package", "ultramarine-topology", "--package", "ultramarine",
-    "--package", "ultramarine-probe", "--package", "ultramarine-cli",
+    "--package", "ultramarine-probe", "--package", "ultramarine-gap-job",
+    "--package", "ultramarine-cli",
     "--lib", "--bins", "--test", "jobs", "--test", "command", "--test", "topo",
 ];
 

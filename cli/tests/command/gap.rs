@@ -150,6 +150,14 @@ fn what_cannot_be_is_an_error_that_names_it() {
 }
 
 #[test]
+fn the_guides_script_works() {
+    let guide = include_str!("../../../docs/guide/tasks.md");
+    let script = guide.split_once("```gap\n").and_then(|(_, rest)| rest.split_once("```"));
+    let ended = on_two_pes("gap-guide", script.expect("it has one").0);
+    assert_eq!(ended.succeeded().replace("\\\n", ""), "");
+}
+
+#[test]
 fn the_status_is_that_of_the_script() {
     assert_eq!(on_two_pes("gap-status", "QuitGap(7);").code, Some(7));
     let quits = on_two_pes("gap-quit", "Print(ParMap(x -> x, [1]), \"\\n\");\nquit;\nError();");
