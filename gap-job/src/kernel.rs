@@ -50,7 +50,7 @@ impl Kernel {
         functions: &[String],
         given: Option<Value>,
     ) -> Self {
-        let mut text = "ULTRAMARINE_Kernel(".to_owned();
+        let mut text = "UltramarineKernel(".to_owned();
         quote(&mut text, name);
         for texts in [definitions, functions] {
             text.push_str(",[");

@@ -157,17 +157,15 @@ fn front_command(arguments: &Arguments, gap: &Path, folder: &Path) -> Command {
     if !arguments.packages {
         command.arg("-A");
     }
-    let folder = folder.display();
-    let mut begin = format!(
-        "LoadPackage(\"ultramarine\", false);; ULTRAMARINE_Connect({});",
-        quoted(&folder.to_string())
-    );
-    command.args(["-l", &format!(";{folder}")]);
+    let folder = folder.display().to_string();
+    let connect = format!("UltramarineConnect({});", quoted(&folder));
+    command.args(["-l", &format!(";{folder}"), "-c", r#"LoadPackage("ultramarine", false);;"#]);
+    command.args(["-c", &connect]);
     if let Some(script) = &arguments.script {
-        begin += &format!(" ULTRAMARINE_PrepareScript({});", quoted(&script.to_string_lossy()));
-        command.args(["-q", "-c", &begin]).arg(script).args(["-c", r#"Print("\c"); QuitGap(0);"#]);
-    } else {
-        command.args(["-c", &begin]);
+        let prepare = format!("UltramarinePrepareScript({});", quoted(&script.to_string_lossy()));
+        command.args(["-q", "-c", &prepare]).arg(script);
+        // The end of a line that the script has not ended is still in GAP.
+        command.args(["-c", r#"Print("\c"); QuitGap(0);"#]);
     }
     command
 }

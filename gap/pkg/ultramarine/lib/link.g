@@ -95,7 +95,7 @@ BIND_GLOBAL("ULTRAMARINE_Ask", function(name, request)
 end);
 
 ##  Opens the link through the pipes in this folder.
-BIND_GLOBAL("ULTRAMARINE_Connect", function(folder)
+BIND_GLOBAL("UltramarineConnect", function(folder)
     local replies, before;
     replies := InputTextFile(Concatenation(folder, "/replies"));
     ULTRAMARINE_LINK := rec(
@@ -121,7 +121,7 @@ BIND_GLOBAL("ULTRAMARINE_Connect", function(folder)
 end);
 
 ##  Makes ready for a script, which GAP reads next: an error ends GAP with status 1.
-BIND_GLOBAL("ULTRAMARINE_PrepareScript", function(file)
+BIND_GLOBAL("UltramarinePrepareScript", function(file)
     local said, before, is_wrong;
     if not IsReadableFile(file) then
         PrintTo("*errout*", "Error, there is no script `", file, "` that can be read\n");

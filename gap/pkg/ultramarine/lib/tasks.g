@@ -46,7 +46,7 @@ BIND_GLOBAL("ULTRAMARINE_KERNELS", rec(
 ));
 
 ##  The kernel of this name, made of these functions, after these definitions.
-BIND_GLOBAL("ULTRAMARINE_Kernel", function(name, definitions, functions)
+BIND_GLOBAL("UltramarineKernel", function(name, definitions, functions)
     local text;
     for text in definitions do
         if not text in ULTRAMARINE_DEFINITIONS then
