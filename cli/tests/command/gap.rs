@@ -109,7 +109,11 @@ fn what_cannot_be_is_an_error_that_names_it() {
     for (name, script, said) in [
         ("syntax", "Print(\"begun\");\nx := 1 +* 2;\n", "Syntax error: expression expected in"),
         ("line", "Print(\"begun\");\nx := 1 +* 2;\n", "script.g:2"),
-        ("unbound", "n := 5;;\nParMap(x -> x + n, [1]);\n", "on PE 0: Error, Variable: 'n' must"),
+        (
+            "unbound",
+            "n := 5;;\nParMapLocal(0, x -> x + n, [1]);\n",
+            "on PE 0: Error, Variable: 'n' must",
+        ),
         ("where", "n := 5;;\nParMap(x -> x + n, [1]);\n", "read-eval loop at"),
         ("result", "ParMap(x -> Group((1,2)), [1]);", "the result cannot leave GAP: component obj"),
         ("argument", "ParMap(x -> x, [Group((1,2))]);", "ParMap: this cannot leave GAP: component"),
