@@ -8,8 +8,12 @@ use ultramarine::prelude::*;
 use ultramarine::with_progress;
 use ultramarine_gap::Value;
 
-/// Without the option `chunk` each worker gets this many tasks, so that long ones are made up for.
-const TASKS_EACH: usize = 32;
+/// Without the option `chunk` there are this many tasks of a map for each worker: the last one takes
+/// about 1% of the time, also where the work grows along the items.
+const TASKS_EACH: usize = 100;
+
+/// The same where many rounds of tasks follow on each other, each with a little work.
+const TASKS_EACH_ROUND: usize = 8;
 
 /// Nor has a task more items than this. A call of GAP costs some 50 µs with its task; of an empty
 /// function that is less than 1 µs an item.
@@ -101,7 +105,7 @@ async fn run_task(cx: Context, (kernel, items): (Kernel, Vec<Value>)) -> Answer 
 
 impl Call<'_> {
     async fn map(self, kernel: Kernel, items: Vec<Value>) -> Answer {
-        let size = self.chunk(items.len());
+        let size = self.chunk(items.len(), TASKS_EACH);
         let results = self.tasks(kernel, chunked(size, items)).await?;
         Ok(Value::List(flat(results)?))
     }
@@ -109,7 +113,7 @@ impl Call<'_> {
     /// Combines neighbours until one value is left.
     async fn reduce(self, kernel: Kernel, mut items: Vec<Value>) -> Answer {
         while items.len() > 1 {
-            let size = self.chunk(items.len()).max(2);
+            let size = self.chunk(items.len(), TASKS_EACH_ROUND).max(2);
             items = self.tasks(kernel.clone(), chunked(size, items)).await?;
         }
         items.pop().ok_or_else(|| "an empty list has nothing to combine".to_owned())
@@ -123,7 +127,7 @@ impl Call<'_> {
         while done < points.len() {
             let level = points[done..].to_vec();
             done = points.len();
-            let size = self.chunk(level.len());
+            let size = self.chunk(level.len(), TASKS_EACH_ROUND);
             let images = self.tasks(kernel.clone(), chunked(size, level));
             for image in flat(images.await?)? {
                 if known.insert(image.clone()) {
@@ -169,9 +173,9 @@ impl Call<'_> {
     }
 
     /// How many of so many items make a task.
-    fn chunk(&self, items: usize) -> usize {
+    fn chunk(&self, items: usize, tasks_each: usize) -> usize {
         let workers = self.cx.pes() as usize * self.cx.threads();
-        self.options.chunk.unwrap_or_else(|| (items / (workers * TASKS_EACH)).clamp(1, CHUNK_MAX))
+        self.options.chunk.unwrap_or_else(|| (items / (workers * tasks_each)).clamp(1, CHUNK_MAX))
     }
 }
 
