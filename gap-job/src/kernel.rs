@@ -110,9 +110,17 @@ fn quote(text: &mut String, string: &str) {
 fn said(cx: &Context, error: &GapError) -> String {
     let pe = cx.pe().number();
     match error {
+        GapError::Said { message } if is_unbound(message) => {
+            format!("on PE {pe}: {message} (ParDefine defines it on all PEs)")
+        }
         GapError::Said { message } => format!("on PE {pe}: {message}"),
         error => format!("on PE {pe}: {error}"),
     }
+}
+
+/// Whether an error is about a variable that is bound in front, perhaps, but not here.
+fn is_unbound(message: &str) -> bool {
+    message.starts_with("Error, Variable: ") && message.ends_with(" value")
 }
 
 #[cfg(test)]

@@ -105,6 +105,20 @@ check(ParMap(x -> add(x), [1..10]), [4, 7 .. 31]);
 }
 
 #[test]
+fn a_gap_that_dies_on_a_pe_is_replaced() {
+    succeeds(
+        "gap-dies",
+        r#"
+dies_once := function(x)
+    if x = 5 and not IsExistingFile("died") then PrintTo("died", x); QuitGap(9); fi;
+    return x;
+end;;
+check(ParMap(dies_once, [1..10]), [1..10]);
+"#,
+    );
+}
+
+#[test]
 fn what_cannot_be_is_an_error_that_names_it() {
     for (name, script, said) in [
         ("syntax", "Print(\"begun\");\nx := 1 +* 2;\n", "Syntax error: expression expected in"),
@@ -112,7 +126,7 @@ fn what_cannot_be_is_an_error_that_names_it() {
         (
             "unbound",
             "n := 5;;\nParMapLocal(0, x -> x + n, [1]);\n",
-            "on PE 0: Error, Variable: 'n' must",
+            "on PE 0: Error, Variable: 'n' must have an assigned value (ParDefine defines it",
         ),
         ("where", "n := 5;;\nParMap(x -> x + n, [1]);\n", "read-eval loop at"),
         ("result", "ParMap(x -> Group((1,2)), [1]);", "the result cannot leave GAP: component obj"),
@@ -127,6 +141,11 @@ fn what_cannot_be_is_an_error_that_names_it() {
             "closure",
             "f := n -> ParMap(x -> List([1], y -> x + n), [1]);;\nf(1);",
             "it uses `n`, a variable of the function around it",
+        ),
+        (
+            "dies",
+            "ParMap(x -> QuitGap(9), [1]);",
+            "GAP died amid the call (tries: 2): it ended with",
         ),
         ("function", "ParMap(3, [1]);", "ParMap: this should be a function: 3"),
         ("list", "ParMap(IdFunc, 3);", "the items: expected a list, found an integer"),
@@ -186,6 +205,29 @@ fn without_a_script_gap_reads_its_input() {
     let output = child.wait_with_output().expect("it is a child of ours");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("[ 2, 4, 6 ]") && output.status.success(), "{said}");
+}
+
+#[test]
+fn a_call_that_is_interrupted_and_left_is_cancelled() {
+    let mark = "gap-interrupted";
+    let stage = Stage::new(mark);
+    let mut command = ultramarine(&["gap", "--pes", "2"]);
+    command.current_dir(stage.bin()).env(MARK, mark).env("ULTRAMARINE_THREADS", "1");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("it was built");
+    let mut input = child.stdin.take().expect("it is piped");
+    let mut type_in = |text: &str| input.write_all(text.as_bytes()).expect("GAP reads");
+    type_in(WAITING);
+    type_in("ParMap(wait, [1..6]);\n");
+    eventually("a PE has a task", || stage.bin().join("begun1").exists());
+    let front = Pid::from_raw(front(child.id() as i32, mark)).expect("a process");
+    kill_process(front, Signal::INT).expect("it runs");
+    type_in("quit;\nPrint(ParMap(x -> 2 * x, [1..3]), \"\\n\");\n");
+    drop(input);
+    let output = child.wait_with_output().expect("it is a child of ours");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("[ 2, 4, 6 ]") && output.status.success(), "{said}");
+    nothing_is_left(mark);
 }
 
 #[test]
@@ -254,10 +296,7 @@ impl Running {
 
     /// The GAP that the user sees.
     fn front(&self) -> i32 {
-        let own = self.own();
-        let mut all = marked(MARK, self.mark).into_iter();
-        all.find(|process| parent(*process) == own && program(*process).ends_with("gap"))
-            .expect("GAP is in front")
+        front(self.own(), self.mark)
     }
 
     /// How all ends when this process is killed; no process and no folder may be left.
@@ -281,6 +320,13 @@ impl Drop for Running {
             marked(MARK, self.mark).into_iter().for_each(ultramarine_testkit::kill);
         }
     }
+}
+
+/// The GAP in front of the command with this process and mark.
+fn front(own: i32, mark: &str) -> i32 {
+    let mut all = marked(MARK, mark).into_iter();
+    all.find(|process| parent(*process) == own && program(*process).ends_with("gap"))
+        .expect("GAP is in front")
 }
 
 fn program(process: i32) -> PathBuf {
