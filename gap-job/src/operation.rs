@@ -8,8 +8,8 @@ use ultramarine::prelude::*;
 use ultramarine::with_progress;
 use ultramarine_gap::Value;
 
-/// Without the option `chunk` there are this many tasks of a map for each worker: the last one takes
-/// about 1% of the time, also where the work grows along the items.
+/// Without the option `chunk` a map has this many tasks for each worker: the last one takes some 1%
+/// of the time, also where the work grows along the items.
 const TASKS_EACH: usize = 100;
 
 /// The same where many rounds of tasks follow on each other, each with a little work.

@@ -79,6 +79,37 @@ impl Job {
         Err(if signal == 0 { GapError::Silent(BEGINS_WITHIN) } else { GapError::Signal(signal) })
     }
 
+    /// Runs GAP to its end, and returns its exit code as a shell has it.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started, or the job has ended before GAP has opened the pipes: it would wait
+    /// for ever then.
+    pub(super) fn run_front(&mut self, mut gap: Command, folder: &Folder) -> Result<u8, GapError> {
+        let mut front = gap.spawn().map_err(|source| GapError::start(&gap, source))?;
+        let mut has_opened = false;
+        loop {
+            let is_asked_to_end = [SIGHUP, SIGTERM].contains(&signal());
+            if let Ok(Some(status)) = front.try_wait() {
+                let signal = if is_asked_to_end { Some(signal()) } else { status.signal() };
+                let by_signal = signal.map_or(1, |signal| 128 + signal);
+                return Ok(u8::try_from(status.code().unwrap_or(by_signal)).unwrap_or(1));
+            }
+            if is_asked_to_end {
+                let _ = front.kill();
+            }
+            let job = self.child.try_wait();
+            // The job removes the folder then.
+            has_opened |= !folder.path().exists();
+            if let (false, Ok(Some(status))) = (has_opened, job) {
+                let _ = front.kill();
+                let _ = front.wait();
+                return Err(GapError::NoStart(status));
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
     /// Lets the job end, and returns how it has.
     pub(super) fn end(mut self) -> Option<ExitStatus> {
         self.requests = None;
@@ -109,26 +140,5 @@ impl Drop for Job {
         if matches!(self.child.try_wait(), Ok(None)) {
             self.end_within(Duration::ZERO);
         }
-    }
-}
-
-/// Runs GAP to its end, and returns its exit code as a shell has it.
-///
-/// # Errors
-///
-/// It cannot be started.
-pub(super) fn run_front(mut command: Command) -> Result<u8, GapError> {
-    let mut gap = command.spawn().map_err(|source| GapError::start(&command, source))?;
-    loop {
-        let is_asked_to_end = [SIGHUP, SIGTERM].contains(&signal());
-        if let Ok(Some(status)) = gap.try_wait() {
-            let signal = if is_asked_to_end { Some(signal()) } else { status.signal() };
-            let by_signal = signal.map_or(1, |signal| 128 + signal);
-            return Ok(u8::try_from(status.code().unwrap_or(by_signal)).unwrap_or(1));
-        }
-        if is_asked_to_end {
-            let _ = gap.kill();
-        }
-        thread::sleep(LOOK_EVERY);
     }
 }

@@ -13,7 +13,7 @@
 mod children;
 mod folder;
 
-use self::children::{Job, note_signals, run_front};
+use self::children::{Job, note_signals};
 use self::folder::Folder;
 use crate::error::Result;
 use crate::probe;
@@ -98,8 +98,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     note_signals()?;
     let folder = Folder::new().map_err(GapError::Folder)?;
-    let job = Job::start(job_command(arguments, folder.path())?, &folder)?;
-    let code = run_front(front_command(arguments, &gap, folder.path()))?;
+    let mut job = Job::start(job_command(arguments, folder.path())?, &folder)?;
+    let code = job.run_front(front_command(arguments, &gap, folder.path()), &folder)?;
     match job.end() {
         Some(status) if status.success() => Ok(ExitCode::from(code)),
         Some(status) => Err(GapError::JobFailed(status).into()),

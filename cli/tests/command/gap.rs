@@ -208,29 +208,6 @@ fn without_a_script_gap_reads_its_input() {
 }
 
 #[test]
-fn a_call_that_is_interrupted_and_left_is_cancelled() {
-    let mark = "gap-interrupted";
-    let stage = Stage::new(mark);
-    let mut command = ultramarine(&["gap", "--pes", "2"]);
-    command.current_dir(stage.bin()).env(MARK, mark).env("ULTRAMARINE_THREADS", "1");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().expect("it was built");
-    let mut input = child.stdin.take().expect("it is piped");
-    let mut type_in = |text: &str| input.write_all(text.as_bytes()).expect("GAP reads");
-    type_in(WAITING);
-    type_in("ParMap(wait, [1..6]);\n");
-    eventually("a PE has a task", || stage.bin().join("begun1").exists());
-    let front = Pid::from_raw(front(child.id() as i32, mark)).expect("a process");
-    kill_process(front, Signal::INT).expect("it runs");
-    type_in("quit;\nPrint(ParMap(x -> 2 * x, [1..3]), \"\\n\");\n");
-    drop(input);
-    let output = child.wait_with_output().expect("it is a child of ours");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("[ 2, 4, 6 ]") && output.status.success(), "{said}");
-    nothing_is_left(mark);
-}
-
-#[test]
 fn what_is_missing_is_named() {
     let stage = Stage::new("gap-missing");
     let text = run(ultramarine(&["gap", "--pes", "2"]).env("ULTRAMARINE_GAP", "/no/gap")).refuses();
@@ -247,6 +224,16 @@ fn what_is_missing_is_named() {
 fn a_job_that_does_not_start_is_an_error() {
     let mut command = ultramarine(&["gap", "--pes", "2", "--", "--no-such-flag"]);
     run(&mut command).fails_with("the job has ended before GAP could begin (exit status: 2)");
+}
+
+#[test]
+fn a_job_that_ends_before_gap_has_opened_the_pipes_is_an_error() {
+    let stage = Stage::new("gap-slow");
+    // By the time that this one has begun, the job is dead.
+    let slow = stage.script("slow", "exec sleep 60");
+    let mut command = ultramarine(&["gap", "--pes", "1", "--", "--kill-at", "1"]);
+    run(command.env("ULTRAMARINE_GAP", slow))
+        .fails_with("the job has ended before GAP could begin");
 }
 
 /// Each PE of three is in a task, until the file `go` is there.
@@ -273,9 +260,15 @@ impl Running {
         command.env("MPIEXEC", launcher).env("ULTRAMARINE_THREADS", "1").env(MARK, mark);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().expect("it was built");
-        let begun = |task: &u32| stage.bin().join(format!("begun{task}")).exists();
-        eventually("each PE has a task", || (1..=6).filter(begun).count() == 3);
-        Some(Running { stage, mark, child: Some(child) })
+        let running = Running { stage, mark, child: Some(child) };
+        running.has_begun(3);
+        Some(running)
+    }
+
+    /// Waits until this number of tasks have begun, one on each PE.
+    fn has_begun(&self, tasks: usize) {
+        let begun = |task: &u32| self.stage.bin().join(format!("begun{task}")).exists();
+        eventually("each PE has a task", || (1..=6).filter(begun).count() == tasks);
     }
 
     /// The command's process.
@@ -296,7 +289,10 @@ impl Running {
 
     /// The GAP that the user sees.
     fn front(&self) -> i32 {
-        front(self.own(), self.mark)
+        let own = self.own();
+        let mut all = marked(MARK, self.mark).into_iter();
+        all.find(|process| parent(*process) == own && program(*process).ends_with("gap"))
+            .expect("GAP is in front")
     }
 
     /// How all ends when this process is killed; no process and no folder may be left.
@@ -320,13 +316,6 @@ impl Drop for Running {
             marked(MARK, self.mark).into_iter().for_each(ultramarine_testkit::kill);
         }
     }
-}
-
-/// The GAP in front of the command with this process and mark.
-fn front(own: i32, mark: &str) -> i32 {
-    let mut all = marked(MARK, mark).into_iter();
-    all.find(|process| parent(*process) == own && program(*process).ends_with("gap"))
-        .expect("GAP is in front")
 }
 
 fn program(process: i32) -> PathBuf {
@@ -383,4 +372,28 @@ fn the_death_of_the_command_ends_all() {
     let Some(running) = Running::start("gap-command", "") else { return };
     let own = running.own();
     assert_eq!(running.ends_without(own).0, None);
+}
+
+#[test]
+fn a_call_that_is_interrupted_and_left_is_cancelled() {
+    let (mark, stage) = ("gap-interrupted", Stage::new("gap-interrupted"));
+    let mut command = ultramarine(&["gap", "--pes", "2"]);
+    command.current_dir(stage.bin()).env(MARK, mark).env("ULTRAMARINE_THREADS", "1");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("it was built");
+    let mut input = child.stdin.take().expect("it is piped");
+    let mut type_in = |text: &str| input.write_all(text.as_bytes()).expect("GAP reads");
+    type_in(WAITING);
+    type_in("ParMap(wait, [1..6]);\n");
+    let mut running = Running { stage, mark, child: Some(child) };
+    running.has_begun(2);
+    let front = Pid::from_raw(running.front()).expect("a process");
+    kill_process(front, Signal::INT).expect("it runs");
+    type_in("quit;\nPrint(ParMap(x -> 2 * x, [1..3]), \"\\n\");\n");
+    drop(input);
+    let child = running.child.take().expect("it ends once");
+    let output = child.wait_with_output().expect("it is a child of ours");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("[ 2, 4, 6 ]") && output.status.success(), "{said}");
+    nothing_is_left(mark);
 }
