@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use ultramarine_testkit::{Ended, eventually, marked};
+use ultramarine_testkit::{Ended, behind, eventually, marked};
 
 /// The command with a script of this text, on two PEs in one process.
 fn on_two_pes(test: &str, script: &str) -> Ended {
@@ -118,57 +118,72 @@ check(ParMap(dies_once, [1..10]), [1..10]);
     );
 }
 
+/// Calls, and what is said of them.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "n := 5;; ParMapLocal(0, x -> x + n, [1]);",
+        "on PE 0: Error, Variable: 'n' must have an assigned value (ParDefine defines it",
+    ),
+    ("ParMap(x -> Group((1,2)), [1]);", "the result cannot leave GAP: component object"),
+    ("ParMap(x -> x, [Group((1,2))]);", "ParMap: this cannot leave GAP: component object"),
+    ("ParMap(function(x) end, [1]);", "<func> must return a value"),
+    ("DeclareOperation(\"Foo\", [IsInt]);; ParMap(Foo, [1]);", "the function `Foo` cannot travel"),
+    (
+        "f := n -> ParMap(x -> List([1], y -> x + n), [1]);; f(1);",
+        "it uses `n`, a variable of the function around it",
+    ),
+    ("ParMap(x -> QuitGap(9), [1]);", "GAP died amid the call (tries: 2): it ended with code 9"),
+    ("ParMap(3, [1]);", "ParMap: this should be a function: 3"),
+    ("ParMap(IdFunc, 3);", "the items: expected a list, found an integer"),
+    ("ParMap(IdFunc, [1] : radius := 2);", "option radius: 2 is no distance"),
+    ("ParMap(IdFunc, [1] : chunk := 0);", "a task has at least one item"),
+    ("ParMap(IdFunc, [1] : supervised := 1);", "option supervised: expected a boolean"),
+    ("ParReduce(\\+, []);", "an empty list has nothing to combine"),
+    ("ParDivideAndConquer(x -> 1, x -> x, x -> [x], {x, y} -> x, 1);", "must return true or false"),
+    ("ParDeterminant([[1, 2]]);", "a square matrix of integers"),
+    ("ParDefine(\"x := ;\");", "ParDefine: on PE 0: Syntax error: expression expected"),
+    ("ParRead(\"no.g\");", "ParRead: there is no file `no.g` that can be read"),
+];
+
+/// What GAP says when it reads these lines as a user types them.
+fn typed(lines: &str) -> Ended {
+    let mut shell = ultramarine(&["gap", "--pes", "2"]);
+    shell.env("ULTRAMARINE_THREADS", "1");
+    let mut shell = behind(["sh", "-c", "printf '%s' \"$LINES_TYPED\" | \"$0\" \"$@\""], &shell);
+    run(shell.env("LINES_TYPED", lines))
+}
+
 #[test]
 fn what_cannot_be_is_an_error_that_names_it() {
-    for (name, script, said) in [
-        ("syntax", "Print(\"begun\");\nx := 1 +* 2;\n", "Syntax error: expression expected in"),
-        ("line", "Print(\"begun\");\nx := 1 +* 2;\n", "script.g:2"),
-        (
-            "unbound",
-            "n := 5;;\nParMapLocal(0, x -> x + n, [1]);\n",
-            "on PE 0: Error, Variable: 'n' must have an assigned value (ParDefine defines it",
-        ),
-        ("where", "n := 5;;\nParMap(x -> x + n, [1]);\n", "read-eval loop at"),
-        ("result", "ParMap(x -> Group((1,2)), [1]);", "the result cannot leave GAP: component obj"),
-        ("argument", "ParMap(x -> x, [Group((1,2))]);", "ParMap: this cannot leave GAP: component"),
-        ("none", "ParMap(function(x) end, [1]);", "<func> must return a value"),
-        (
-            "operation",
-            "DeclareOperation(\"Foo\", [IsInt]);ParMap(Foo, [1]);",
-            "`Foo` cannot travel",
-        ),
-        (
-            "closure",
-            "f := n -> ParMap(x -> List([1], y -> x + n), [1]);;\nf(1);",
-            "it uses `n`, a variable of the function around it",
-        ),
-        (
-            "dies",
-            "ParMap(x -> QuitGap(9), [1]);",
-            "GAP died amid the call (tries: 2): it ended with",
-        ),
-        ("function", "ParMap(3, [1]);", "ParMap: this should be a function: 3"),
-        ("list", "ParMap(IdFunc, 3);", "the items: expected a list, found an integer"),
-        ("radius", "ParMap(IdFunc, [1] : radius := 2);", "option radius: 2 is no distance"),
-        ("chunk", "ParMap(IdFunc, [1] : chunk := 0);", "a task has at least one item"),
-        ("supervised", "ParMap(IdFunc, [1] : supervised := 1);", "option supervised: expected a b"),
-        ("empty", "ParReduce(\\+, []);", "an empty list has nothing to combine"),
-        (
-            "trivial",
-            "ParDivideAndConquer(x -> 1, x -> x, x -> [x], {x, y} -> x, 1);",
-            "must return true or false",
-        ),
-        ("matrix", "ParDeterminant([[1, 2]]);", "a square matrix of integers"),
-        ("definition", "ParDefine(\"x := ;\");", "ParDefine: on PE 0: Syntax error"),
-        ("file", "ParRead(\"no.g\");", "ParRead: there is no file `no.g` that can be read"),
-    ] {
-        let ended = on_two_pes(&format!("gap-error-{name}"), script);
-        assert_eq!(ended.code, Some(1), "{name}: {}{}", ended.out, ended.err);
-        // GAP breaks long lines.
-        let text = ended.err.replace("\\\n", "");
-        assert!(text.contains(said), "{name}: `{said}` is not in:\n{text}");
-        assert!(!ended.out.contains("begun") || name != "syntax", "{name}: {}", ended.out);
+    let mark = |number| format!("PrintTo(\"*errout*\", \"== {number}\\n\");\n");
+    let calls = REFUSED.iter().enumerate();
+    let lines = calls.map(|(number, (call, _))| mark(number) + call + "\nquit;\n");
+    let last = "Print(ParMap(x -> 2 * x, [1..3]), \"\\n\");\n";
+    let ended = typed(&(lines.collect::<String>() + last));
+    // GAP breaks long lines, and goes on after each error.
+    assert!(ended.succeeded().contains("[ 2, 4, 6 ]"), "{}", ended.out);
+    let text = ended.err.replace("\\\n", "");
+    for (number, (call, said)) in REFUSED.iter().enumerate() {
+        let own = text.split_once(&format!("== {number}\n")).map_or("", |(_, rest)| rest);
+        let own = own.split("== ").next().unwrap_or_default();
+        assert!(own.contains(said), "{call}: `{said}` is not in:\n{own}");
     }
+}
+
+#[test]
+fn an_error_in_a_script_is_said_with_its_place() {
+    let ended = on_two_pes("gap-syntax", "Print(\"begun\");\nx := 1 +* 2;\n");
+    ended.fails_with("Syntax error: expression expected in");
+    assert!(ended.code == Some(1) && ended.err.contains("script.g:2"), "{}", ended.err);
+    assert!(
+        !ended.out.contains("begun"),
+        "nothing is done before the file is right: {}",
+        ended.out
+    );
+    let ended = on_two_pes("gap-place", "n := 5;;\nParMap(x -> x + n, [1]);\nPrint(\"on\");\n");
+    ended.fails_with("Variable: 'n' must have an assigned value");
+    assert!(ended.code == Some(1) && ended.err.contains("script.g:2"), "{}", ended.err);
+    assert!(!ended.out.contains("on"), "it ends there: {}", ended.out);
 }
 
 /// What the guide's script prints, without blanks and line ends, and with blanks for commas.
@@ -189,22 +204,6 @@ fn the_status_is_that_of_the_script() {
     assert_eq!(on_two_pes("gap-status", "QuitGap(7);").code, Some(7));
     let quits = on_two_pes("gap-quit", "Print(ParMap(x -> x, [1]), \"\\n\");\nquit;\nError();");
     assert_eq!(quits.succeeded().lines().next(), Some("[ 1 ]"));
-}
-
-#[test]
-fn without_a_script_gap_reads_its_input() {
-    let mut command = ultramarine(&["gap", "--pes", "2"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().expect("it was built");
-    let mut input = child.stdin.take().expect("it is piped");
-    // After an error in a definition, or in a function, it goes on.
-    let lines = "ParDefine(\"x := ;\");\nquit;\nParMap(x -> Error(), [1]);\nquit;\n\
-                 Print(ParMap(x -> 2 * x, [1..3]), \"\\n\");\n";
-    input.write_all(lines.as_bytes()).expect("GAP reads");
-    drop(input);
-    let output = child.wait_with_output().expect("it is a child of ours");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("[ 2, 4, 6 ]") && output.status.success(), "{said}");
 }
 
 #[test]
