@@ -100,6 +100,9 @@ check(ParMap(x -> triple(x), [1..10]), [3, 6 .. 30]);
 FileString("more.g", "add := x -> triple(x) + 1;\n");;
 ParRead("more.g");
 check(ParMap(x -> add(x), [1..10]), [4, 7 .. 31]);
+ParDefine("factor := 5;");
+ParDefine("factor := 3; triple := x -> factor * x;");
+check(ParMap(x -> add(x), [1..10]), [4, 7 .. 31]);
 "#,
     );
 }

@@ -6,8 +6,8 @@
 ##  have come as source text; "coordinate.g" sends them.
 ##
 
-##  The definitions that this GAP has read.
-BIND_GLOBAL("ULTRAMARINE_DEFINITIONS", []);
+##  The number of definitions that this GAP has read.
+ULTRAMARINE_DEFINED := 0;
 
 BIND_GLOBAL("ULTRAMARINE_KERNELS", rec(
     ##  The values of some items.
@@ -45,14 +45,12 @@ BIND_GLOBAL("ULTRAMARINE_KERNELS", rec(
     end,
 ));
 
-##  The kernel of this name, made of these functions, after these definitions.
+##  The kernel of this name, made of these functions, after these definitions. There are never
+##  fewer definitions than before.
 BIND_GLOBAL("UltramarineKernel", function(name, definitions, functions)
-    local text;
-    for text in definitions do
-        if not text in ULTRAMARINE_DEFINITIONS then
-            UltramarineReadText(text);
-            Add(ULTRAMARINE_DEFINITIONS, text);
-        fi;
+    while ULTRAMARINE_DEFINED < Length(definitions) do
+        UltramarineReadText(definitions[ULTRAMARINE_DEFINED + 1]);
+        ULTRAMARINE_DEFINED := ULTRAMARINE_DEFINED + 1;
     od;
     functions := List(functions, text -> ULTRAMARINE_COMPILED[UltramarineCompile(text)]);
     return CallFuncList(ULTRAMARINE_KERNELS.(name), functions);
