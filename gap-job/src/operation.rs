@@ -15,7 +15,7 @@ const TASKS_EACH: usize = 100;
 /// The same where many rounds of tasks follow on each other, each with a little work.
 const TASKS_EACH_ROUND: usize = 8;
 
-/// Nor has a task more items than this. A call of GAP costs some 50 µs with its task; of an empty
+/// Nor has a task more items than this. A call of GAP costs some 30 µs with its task; of an empty
 /// function that is less than 1 µs an item.
 const CHUNK_MAX: usize = 64;
 
