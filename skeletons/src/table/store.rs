@@ -95,7 +95,7 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
         let (mut inserted, mut bytes) = (Vec::with_capacity(rows.len()), 0);
         for (key, value) in rows.iter() {
             let place = share.entry(key.clone());
-            inserted.push(matches!(place, Entry::Vacant(_)));
+            inserted.push(u8::from(matches!(place, Entry::Vacant(_))));
             if let Entry::Vacant(place) = place {
                 if self.limit.is_some() {
                     bytes += size_of_entry(key, value);
@@ -107,13 +107,13 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
             }
         }
         self.bytes += bytes;
-        let new = inserted.iter().filter(|is_new| **is_new).count();
+        let new = inserted.iter().filter(|is_new| **is_new != 0).count();
         let change = if new == 0 || !self.has_copies {
             None
         } else if new == inserted.len() {
             Some(rows)
         } else {
-            let new = rows.iter().zip(&inserted).filter(|(_, is_new)| **is_new);
+            let new = rows.iter().zip(&inserted).filter(|(_, is_new)| **is_new != 0);
             Some(new.map(|(row, _)| row.clone()).collect::<Vec<_>>().into())
         };
         (change.map(Change::Inserted), Answer::Inserted(inserted))
