@@ -9,6 +9,7 @@ use super::update::encode_update;
 use foldhash::fast::FixedState;
 use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
+use std::any::Any;
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::mem::replace;
@@ -28,10 +29,10 @@ const KEYS_AT_ONCE: usize = 4096;
 /// A distributed table, on one PE; see the [module](super). If it was [opened](super::table) here,
 /// dropping it closes the table on all PEs.
 pub struct Table<K: TableKey, V: TableValue> {
-    cx: Context,
+    pub(super) cx: Context,
     id: GroupId,
     head: Arc<Head>,
-    member: Member<TablePart<K, V>>,
+    pub(super) member: Member<TablePart<K, V>>,
     /// If it was opened here.
     _opened: Option<KeptOpen<K, V>>,
 }
@@ -134,17 +135,19 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         Pe::new(place as u32)
     }
 
-    /// The PE to which a key belongs, or the next that lives, as far as this PE knows: the key's
-    /// owner, unless owners have died one after another.
+    /// The PE that owns a key, as far as this PE knows of deaths.
     pub fn owner(&self, key: &K) -> Pe {
-        let (share, pes) = (self.share(key).number(), self.cx.pes());
-        let mut all = (share..pes).chain(0..share).map(Pe::new);
-        all.find(|pe| !self.cx.is_dead(*pe)).unwrap_or(self.cx.pe())
+        let share = self.share(key);
+        if !self.cx.is_dead(share) {
+            return share;
+        }
+        self.member.with(|_, part| part.owner(share)).unwrap_or(share)
     }
 
-    /// Tells tables apart.
-    pub(crate) fn id(&self) -> GroupId {
-        self.id
+    /// What holds the entries of this PE. All tables of this PE have it that share these entries.
+    pub(crate) fn entries(&self) -> Result<Arc<dyn Any + Send + Sync>, TableError> {
+        let entries = self.member.with(|_, part| part.store.clone());
+        Ok(entries.ok_or_else(|| self.head.closed())?)
     }
 
     /// Asks something of a share.
@@ -193,20 +196,6 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
             _ => None,
         };
         self.ask_all(entries, |(key, _)| key, batch, inserted).await
-    }
-
-    /// Inserts entries where no key is ever taken away, but for those that this PE knows to have
-    /// been inserted.
-    pub(crate) async fn insert_unless_seen(
-        &self,
-        mut entries: Vec<(K, V)>,
-    ) -> Result<(), TableError> {
-        if let Some(seen) = self.member.with(|_, part| part.seen.clone()) {
-            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            // Its own share is nearer than what it has seen.
-            entries.retain(|(key, _)| self.owner(key) == self.cx.pe() || seen.note(key));
-        }
-        self.insert_all_if_absent(entries).await.map(drop)
     }
 
     /// The value of a key, if it has one.
@@ -323,13 +312,6 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
             entries.for_each(|(key, value)| f(key, value));
         }
         drop(claimed);
-    }
-
-    /// Takes the keys of those entries that were inserted on this PE as their owner, and for which
-    /// `f` holds.
-    pub(crate) fn take_new(&self, f: impl Fn(&V) -> bool) -> Vec<K> {
-        let Some(store) = self.member.with(|_, part| part.store.clone()) else { return Vec::new() };
-        store.lock().unwrap_or_else(PoisonError::into_inner).take_new(f)
     }
 
     /// Asks something of a share, and waits for the answer.

@@ -37,7 +37,8 @@ pub(super) struct Store<K, V> {
     bytes: usize,
     /// What was inserted here as the owner, if that is noted.
     new: Option<Vec<(K, V)>>,
-    /// Whether copies are told what has changed.
+    /// Whether copies are told what has changed. (Without them the machine need not hear of it,
+    /// either: it remembers changes for requests that come again after the owner's death.)
     has_copies: bool,
 }
 
