@@ -4,6 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `run` | starts a program with the launcher that fits its MPI |
+//! | `gap` | starts GAP in front of a job that computes for it |
 //! | `doctor` | checks the machine |
 //! | `topo` | shows where the PEs of a job stand: the probe does |
 //! | `journal` | shows what the journal of a job holds |
@@ -16,6 +17,7 @@ mod checkpoint;
 mod completions;
 mod doctor;
 mod error;
+mod gap;
 mod journal;
 mod man;
 mod probe;
@@ -32,6 +34,7 @@ use ultramarine_environment::topo::TopoFlags;
 #[command(name = "ultramarine", version)]
 enum Command {
     Run(run::Arguments),
+    Gap(gap::Arguments),
     Doctor(doctor::Arguments),
     Topo(Box<TopoFlags>),
     Journal(journal::Arguments),
@@ -43,6 +46,7 @@ enum Command {
 fn main() -> error::Result<ExitCode> {
     match Command::parse() {
         Command::Run(arguments) => run::run(&arguments)?,
+        Command::Gap(arguments) => return gap::run(&arguments),
         Command::Doctor(arguments) => return doctor::run(&arguments),
         // That the flags are right is seen here. The probe reads them again.
         Command::Topo(_) => topo::run()?,

@@ -19,11 +19,20 @@ pub(crate) fn find() -> Result<PathBuf, RunError> {
         let probe = PathBuf::from(named);
         return if is_program(&probe) { Ok(probe) } else { Err(RunError::NotTheProbe(probe)) };
     }
+    let probe = beside_this_command(NAME)?;
+    if is_program(&probe) { Ok(probe) } else { Err(RunError::NoProbe(probe)) }
+}
+
+/// The file of this name beside this command, whether it is there or not.
+///
+/// # Errors
+///
+/// The system does not say where this command is.
+pub(crate) fn beside_this_command(name: &str) -> Result<PathBuf, RunError> {
     let own = std::env::current_exe();
     let own =
         own.map_err(|source| RunError::Io { path: "the ultramarine command".into(), source })?;
-    let probe = own.with_file_name(NAME);
-    if is_program(&probe) { Ok(probe) } else { Err(RunError::NoProbe(probe)) }
+    Ok(own.with_file_name(name))
 }
 
 /// Whether a program is this command itself, which stands for its probe where MPI is needed.

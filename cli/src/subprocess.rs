@@ -28,12 +28,17 @@ static ASKED: AtomicUsize = AtomicUsize::new(0);
 ///
 /// The system does not let this process catch signals.
 pub(crate) fn end_on_signals() -> io::Result<()> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    for signal in [SIGINT, SIGTERM].into_iter().filter(|signal| !ignores(&status, *signal)) {
+    for signal in not_ignored([SIGINT, SIGTERM]) {
         register_conditional_default(signal, &IDLE)?;
         register_usize(signal, &ASKED, signal as usize)?;
     }
     Ok(())
+}
+
+/// Those of these signals that this process does not ignore.
+pub(crate) fn not_ignored<const N: usize>(signals: [i32; N]) -> impl Iterator<Item = i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    signals.into_iter().filter(move |signal| !ignores(&status, *signal))
 }
 
 /// Whether a process with this status ignores a signal.

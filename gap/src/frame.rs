@@ -20,7 +20,7 @@ const HEADER_BYTES_MAX: usize = 70;
 
 /// What GAP says to a request.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Answer {
+pub enum Answer {
     /// The result.
     Value(Value),
     /// GAP's own error.
@@ -37,7 +37,7 @@ struct Writer {
 }
 
 /// The frame of a request.
-pub(crate) fn request(number: u64, called: &Value, arguments: &[Value]) -> Vec<u8> {
+pub fn request(number: u64, called: &Value, arguments: &[Value]) -> Vec<u8> {
     let mut parts = Writer::default();
     parts.value(called);
     parts.list(arguments);
@@ -122,10 +122,7 @@ fn small(value: &BigInt) -> Option<i64> {
 /// # Errors
 ///
 /// It is no frame of a reply; in words.
-pub(crate) fn reply(
-    come: &[u8],
-    length_max: usize,
-) -> Result<Option<(u64, Answer, usize)>, String> {
+pub fn reply(come: &[u8], length_max: usize) -> Result<Option<(u64, Answer, usize)>, String> {
     let start = &come[..come.len().min(HEADER_BYTES_MAX)];
     let Some(end) = start.iter().position(|byte| *byte == b'\n') else {
         let is_whole = start.len() == HEADER_BYTES_MAX;
@@ -224,8 +221,10 @@ impl<'a> Reader<'a> {
         Ok(String::from_utf8_lossy(self.string(length)?).into_owned())
     }
 
+    /// At the end of a text GAP's message of a syntax error has a byte that means nothing.
     fn message(&mut self) -> Result<String, String> {
-        Ok(self.text("there is no message")?.trim_end().to_owned())
+        let is_empty = |c: char| c.is_whitespace() || c == char::REPLACEMENT_CHARACTER;
+        Ok(self.text("there is no message")?.trim_end_matches(is_empty).to_owned())
     }
 }
 

@@ -53,7 +53,8 @@
 mod child;
 mod elsewhere;
 mod error;
-mod frame;
+#[doc(hidden)]
+pub mod frame;
 mod pool;
 mod process;
 mod settings;

@@ -17,7 +17,7 @@ use std::convert::Infallible;
 /// assert_eq!(rows[1], [3, 4]);
 /// # Ok::<(), ultramarine_gap::GapError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Value {
     /// What a call of a function without a result gives. It cannot be an argument.
     Nothing,

@@ -236,7 +236,8 @@ pub(crate) fn built(family: Family) -> &'static [&'static str] {
 #[rustfmt::skip]
 const LAUNCHING: &[&str] = &[
     "--package", "ultramarine", "--package", "ultramarine-guard", "--package", "ultramarine-probe",
-    "--package", "ultramarine-cli", "--package", "ultramarine-examples",
+    "--package", "ultramarine-gap-job", "--package", "ultramarine-cli",
+    "--package", "ultramarine-examples",
 ];
 
 /// Of their tests those that are worth running under a second MPI, as a filter of nextest: not
@@ -263,7 +264,8 @@ const SOON_DONE: &str = "not test(/^detector::/)";
 #[rustfmt::skip]
 const WITH_FEATURES: &[&str] = &[
     "--package", "ultramarine-topology", "--package", "ultramarine",
-    "--package", "ultramarine-probe", "--package", "ultramarine-cli",
+    "--package", "ultramarine-probe", "--package", "ultramarine-gap-job",
+    "--package", "ultramarine-cli",
     "--lib", "--bins", "--test", "jobs", "--test", "command", "--test", "topo",
 ];
 

@@ -8,6 +8,7 @@
 //! | `interrupts` | signals while it asks others, and afterwards |
 //! | `real` | jobs under the launcher that `MPIEXEC_FOR_TESTS` names |
 //! | `doctor` | what the doctor finds, with good launchers and bad ones |
+//! | `gap` | GAP in front of a job: scripts, their errors, and deaths |
 //! | `topo` | what is handed to the probe, and what is said if it is not there |
 //! | `journal` | what is shown of journals |
 //! | `binding` | what processes are bound to |
@@ -17,6 +18,7 @@ mod binding;
 mod checkpoint;
 mod doctor;
 mod dry_run;
+mod gap;
 mod harness;
 mod interrupts;
 mod journal;

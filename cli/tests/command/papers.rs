@@ -4,8 +4,8 @@ use crate::harness::{Stage, run, ultramarine};
 use std::path::Path;
 use std::process::Command;
 
-const SUBCOMMANDS: [&str; 7] =
-    ["run", "doctor", "topo", "journal", "checkpoint", "completions", "man"];
+const SUBCOMMANDS: [&str; 8] =
+    ["run", "gap", "doctor", "topo", "journal", "checkpoint", "completions", "man"];
 
 #[test]
 fn every_shell_gets_completions() {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::process::{self, Failure, Result};
 
 /// The crates, each of which may depend on those before it and on no other. The last is for tests.
-const CRATES: [&str; 17] = [
+const CRATES: [&str; 18] = [
     "ultramarine-subprocess",
     "ultramarine-environment",
     "ultramarine-guard",
@@ -19,6 +19,7 @@ const CRATES: [&str; 17] = [
     "ultramarine-gap",
     "ultramarine",
     "ultramarine-probe",
+    "ultramarine-gap-job",
     "ultramarine-cli",
     "ultramarine-examples",
     "ultramarine-proof",
