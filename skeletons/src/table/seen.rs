@@ -13,8 +13,8 @@ const PLACES_MIN: usize = 1 << 10;
 /// one. (A Bloom filter would be smaller, and sometimes wrong: then a key that is not there would
 /// not be inserted.)
 ///
-/// Two PEs find most of the 3,674,160 states of the 2×2×2 cube three times each. With this they take
-/// 0.8 of the time of one PE, and without it 1.5 to 1.8 (beside other work).
+/// Two PEs find most of the 3,674,160 states of the 2×2×2 cube three times each. With this they
+/// take 0.8 of the time of one PE, and without it 1.5 to 1.8 (beside other work).
 pub(super) struct SeenKeys<K> {
     places: Vec<Option<K>>,
     /// How many places have a key.
