@@ -38,7 +38,7 @@ pub enum GapError {
     /// A library of the settings has an error.
     #[error("GAP cannot read {library}: {message}")]
     Library {
-        /// The file, or what the text begins with.
+        /// The file, or that it is a text.
         library: String,
         /// What GAP says.
         message: String,

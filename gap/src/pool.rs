@@ -143,9 +143,6 @@ impl Pool {
     fn take(&self, is_given_up: Option<&dyn Fn() -> bool>) -> Result<Taken<'_>, GapError> {
         let mut state = self.state();
         loop {
-            if is_given_up.is_some_and(|is_given_up| is_given_up()) {
-                return Err(GapError::GivenUp);
-            }
             // The one that served last: its memory is still in the caches.
             while let Some(process) = state.idle.pop() {
                 if !process.is_dead() {
@@ -157,11 +154,15 @@ impl Pool {
                 break;
             }
             let waited = self.freed.wait_timeout(state, LOOK_EVERY);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            drop(waited);
+            if is_given_up.is_some_and(|is_given_up| is_given_up()) {
+                return Err(GapError::GivenUp);
+            }
+            state = self.state();
         }
         state.processes += 1;
         drop(state);
-        match Process::start(&self.settings) {
+        match Process::start(&self.settings, is_given_up) {
             Ok(process) => Ok(Taken { pool: self, process: Some(process) }),
             Err(error) => {
                 self.state().processes -= 1;

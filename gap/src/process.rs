@@ -48,7 +48,10 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts a GAP, and has it read the libraries.
-    pub(crate) fn start(settings: &Settings) -> Result<Self, GapError> {
+    pub(crate) fn start(
+        settings: &Settings,
+        is_given_up: Option<&dyn Fn() -> bool>,
+    ) -> Result<Self, GapError> {
         let program = settings.program.display().to_string();
         if !is_there(&settings.program) {
             return Err(GapError::NotFound { program });
@@ -68,7 +71,7 @@ impl Process {
             compiled: HashMap::new(),
         };
         let (limit, since) = (Some(settings.start_limit), Instant::now());
-        let patience = Patience { limit, since, is_given_up: None };
+        let patience = Patience { limit, since, is_given_up };
         match process.get_ready(settings, &patience) {
             Ok(()) => Ok(process),
             Err(Trouble::Error(error)) => Err(error),
@@ -190,7 +193,21 @@ fn is_there(program: &Path) -> bool {
     std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
 }
 
-/// The numbers of a version, as in `4.12.1`.
+/// The numbers of a version, as in `4.12.1` and `4.15dev`.
 fn numbers(version: &str) -> Vec<u32> {
-    version.split('.').map_while(|part| part.parse().ok()).collect()
+    let digits = |part: &str| part.chars().take_while(char::is_ascii_digit).collect::<String>();
+    version.split('.').map_while(|part| digits(part).parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::numbers;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        assert!(numbers("4.9.3") < numbers("4.12"));
+        for version in ["4.12", "4.12.1", "4.15dev", "4.15.0-beta1", "5.0"] {
+            assert!(numbers(version) >= numbers("4.12"), "{version}");
+        }
+    }
 }

@@ -53,15 +53,15 @@ fn jobs_that_outlive_their_roots_end_with_the_right_result() {
 fn supersteps_that_outlive_their_roots_end_with_the_right_result() {
     let mut total = RunTotals::default();
     let mut saved = 0;
-    for seed in 1..=80 {
+    for seed in 1..=40 {
         let run = Jobs::Supersteps.run(seed, false);
         assert_eq!(run.fault, None, "{run}");
         saved += u64::from(run.report.deaths > 0 && run.report.unfinished == 0);
         total.add(&run);
     }
     println!("{saved} runs with deaths had their outputs\n{total}");
-    assert!(saved > 30, "{saved}: {total}");
-    assert!(total["restarts"] > 25, "{total}");
+    assert!(saved > 15, "{saved}: {total}");
+    assert!(total["restarts"] > 12, "{total}");
 }
 
 #[test]

@@ -52,6 +52,9 @@ const ROOTS: u64 = 0x0072_6f6f_7473;
 const WITNESSES: u64 = 0x7769_746e_6573;
 const SUPERSTEPS: u64 = 0x7374_6570_7321;
 
+/// About the longest step of a program in supersteps.
+const STEP_NS_MAX: u64 = 200 * MILLISECOND;
+
 /// One job in this many has no guards.
 const UNGUARDED_ONE_IN: u64 = 3;
 
@@ -175,10 +178,10 @@ pub(super) fn supersteps(seed: u64) -> SimulatedJob {
     let mut job = job(seed, true);
     let pes = job.topology.pes();
     let ranks = dice.within(1..=2 * u64::from(pes)) as u32;
-    let supersteps = dice.within(1..=20);
-    let when = if dice.one_in(4) { When::Never } else { When::Every(dice.within(1..=5)) };
     let last = job.faults.iter().map(|(at, _)| *at).max().unwrap_or(MILLISECOND);
-    let step_ns = (last / supersteps).clamp(10 * MICROSECOND, 200 * MILLISECOND);
+    let supersteps = dice.within(1..=20).max(last / STEP_NS_MAX);
+    let when = if dice.one_in(4) { When::Never } else { When::Every(dice.within(1..=5)) };
+    let step_ns = (last / supersteps).max(10 * MICROSECOND);
     if !dice.one_in(4) {
         job.faults.iter_mut().for_each(|(at, _)| *at += BEGINS_NS);
     }

@@ -10,29 +10,37 @@
 //!                  ◆ is in the table already
 //! ```
 //!
-//! That a problem is being solved is known where its key belongs, and only there: if that PE dies,
-//! the tasks that wait for it are run again by their supervisors, and find the next PE. The table
-//! has its own copies. So a death costs what was being solved there.
+//! That a problem is being solved is known where its key belongs, and only there. If that PE dies,
+//! the tasks that wait for it are run again by their supervisors, and find the next PE. What others
+//! solve for a PE that has died goes on for a while, until they are asked again. The table has its
+//! own copies.
+//!
+//! (Memo functions: Michie, *"Memo" functions and machine learning*, 1968.) A memo must never know
+//! what a problem is.
 
 use super::conquer::{begin, conquer};
 use super::division::{placed, stolen};
+use super::in_progress::{End, InProgress, Outcome};
 use super::{Algorithm, AlgorithmContext, Division};
 use crate::parts::Parts;
 use crate::table::{Table, TableError, TableKey, TableRef, TableValue};
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, Shared, WeakShared};
+use futures_util::future::BoxFuture;
 use std::any::Any;
-use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
-use ultramarine_group::GroupId;
+use std::sync::Arc;
+use std::time::Duration;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{AbortOnDrop, Context, Placement, discard, panic_message};
 use ultramarine_topology::{Distance, Pe};
 
-/// What comes of looking a problem up.
-type Memoised<R> = Result<R, TableError>;
+/// How often a problem is asked for again without supervision if its owner dies, and how soon.
+const LOSSES_MAX: u32 = 4;
+const AGAIN_AFTER: Duration = Duration::from_millis(1);
+
+/// If a PE solves so many problems with keys, it asks for further ones one after the other.
+const IN_PROGRESS_MAX: usize = 1000;
 
 /// A divide and conquer with a memo, which has not started: made by [`Division::memo`].
 #[must_use = "a problem is not solved until it is run"]
@@ -61,12 +69,14 @@ where
     /// its parts. Two problems with the same key must have the same solution.
     ///
     /// Each problem with a key is solved once, however many ask for it on however many PEs. (After
-    /// a death some are solved again.) It is divided and combined on the PE to which the key
-    /// belongs, by its hash; parts without keys may be stolen from there. So give keys to problems
-    /// that take far longer than two messages, some tens of microseconds; those with a key should
-    /// be many times as many as PEs.
+    /// a death some are solved again, and if some that ask are supervised and others are not.) It
+    /// is divided and combined on the PE to which the key belongs, by its hash; parts without keys
+    /// may be stolen from there. So give keys to problems that take far longer than two messages,
+    /// some tens of microseconds; those with a key should be many times as many as PEs.
     ///
-    /// If the table is [full](TableError::Full), further solutions are not kept.
+    /// If the table is [full](TableError::Full), further solutions are not kept, and solved again
+    /// each time. A problem that is a part of itself waits for itself for ever. If the run is
+    /// dropped, what it has begun ends some seconds later.
     ///
     /// ```
     /// use ultramarine::prelude::*;
@@ -91,6 +101,7 @@ where
         key: F,
     ) -> MemoisedDivision<A, W, K, F, X>
     where
+        A::Problem: Clone,
         A::Solution: TableValue,
         K: TableKey,
         F: Fn(&A::Problem) -> Option<K> + Stateless,
@@ -103,6 +114,7 @@ where
 impl<A, W, K, F, X> MemoisedDivision<A, W, K, F, X>
 where
     A: Algorithm<X>,
+    A::Problem: Clone,
     A::Solution: TableValue,
     W: Fn(&A::Problem) -> Distance + Stateless,
     K: TableKey,
@@ -131,9 +143,10 @@ fn look_up<A, W, K, F, X>(
     functions: (W, A, F),
     table: TableRef<K, A::Solution>,
     problem: A::Problem,
-) -> BoxFuture<'static, Memoised<A::Solution>>
+) -> BoxFuture<'static, Outcome<A::Solution>>
 where
     A: Algorithm<X>,
+    A::Problem: Clone,
     A::Solution: TableValue,
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
     K: TableKey,
@@ -147,19 +160,51 @@ where
         };
         let open = table.on(&cx)?;
         if open.owner(&key) != cx.pe() {
-            return look_up_there(&cx, functions, &open, &key, problem).await;
+            return look_up_at_owner(&cx, functions, &open, key, problem).await;
         }
-        let under_way = cx.pe_local::<UnderWay<K, A::Solution>>();
-        let solving = under_way.join((open.id(), key.clone()), || {
-            // It goes on though the task that has begun it is cancelled, if others wait for it.
-            let own = cx.independent();
-            let cx = if cx.is_supervised() { own.supervised() } else { own };
-            let pe = cx.pe();
-            let solved = AssertUnwindSafe(solve(cx, functions, open, problem, key)).catch_unwind();
-            // All that wait for it get the panic.
-            solved.map(move |solved| solved.unwrap_or_else(|panic| Err(panicked(pe, panic))))
-        });
-        solving.await
+        let entries = open.entries()?;
+        let (place, is_supervised) = (Arc::as_ptr(&entries).addr(), cx.is_supervised());
+        // It goes on though the task that has begun it is cancelled, if others wait for it.
+        let own = cx.independent();
+        let begin = || {
+            let task = move |cx: Context, (place, is_supervised, table, problem)| {
+                solve_as_task(cx, functions, (place, is_supervised), table, problem)
+            };
+            own.spawn_at(own.pe(), task, (place, is_supervised, table, problem))
+        };
+        let all = cx.pe_local::<InProgress<K, A::Solution>>();
+        all.wait_for(cx.clone(), (place, key, is_supervised), entries, begin).await
+    })
+}
+
+/// Solves a problem, and tells all that wait for it.
+fn solve_as_task<A, W, K, F, X>(
+    cx: Context,
+    functions: (W, A, F),
+    (place, is_supervised): (usize, bool),
+    table: TableRef<K, A::Solution>,
+    problem: A::Problem,
+) -> BoxFuture<'static, ()>
+where
+    A: Algorithm<X>,
+    A::Problem: Clone,
+    A::Solution: TableValue,
+    W: Fn(&Context, &A::Problem) -> Placement + Stateless,
+    K: TableKey,
+    F: Fn(&A::Problem) -> Option<K> + Stateless,
+    X: AlgorithmContext,
+{
+    let (.., key_of) = functions;
+    Box::pin(async move {
+        let Some(key) = key_of(&problem) else {
+            unreachable!("a problem without a key is solved without the table")
+        };
+        let all = cx.pe_local::<InProgress<K, A::Solution>>();
+        let mut end = End::of(all, (place, key.clone(), is_supervised));
+        let cx = if is_supervised { cx.supervised() } else { cx };
+        let pe = cx.pe();
+        let solved = AssertUnwindSafe(solve(cx, functions, table, problem, key)).catch_unwind();
+        end.outcome = solved.await.unwrap_or_else(|panic| Err(panicked(pe, panic)));
     })
 }
 
@@ -169,46 +214,70 @@ fn panicked(pe: Pe, panic: Box<dyn Any + Send>) -> TableError {
     TaskError::Panicked { pe, message }.into()
 }
 
-/// Has the PE look a problem up to which its key belongs.
-fn look_up_there<A, W, K, F, X>(
+/// Has the PE look a problem up to which its key belongs; at once, and not when it is awaited.
+///
+/// Such a task does next to nothing. If it is lost it is not what killed its PE, so supervision,
+/// which lets only one suspect run at a time, does not see it the first times.
+fn look_up_at_owner<A, W, K, F, X>(
     cx: &Context,
     functions: (W, A, F),
     table: &Table<K, A::Solution>,
-    key: &K,
+    key: K,
     problem: A::Problem,
-) -> BoxFuture<'static, Memoised<A::Solution>>
+) -> BoxFuture<'static, Outcome<A::Solution>>
 where
     A: Algorithm<X>,
+    A::Problem: Clone,
     A::Solution: TableValue,
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
     K: TableKey,
     F: Fn(&A::Problem) -> Option<K> + Stateless,
     X: AlgorithmContext,
 {
-    let task = move |cx, (table, problem)| look_up(cx, functions, table, problem);
-    let pe = table.owner(key);
-    let solution = AbortOnDrop::new(cx.spawn_at(pe, task, (table.reference(), problem)));
-    Box::pin(async { solution.await? })
+    let (own, is_supervised) = (cx.unsupervised(), cx.is_supervised());
+    let task = move |cx: Context, (table, problem, is_supervised): (_, _, bool)| {
+        let cx = if is_supervised { cx.supervised() } else { cx };
+        look_up(cx, functions, table, problem)
+    };
+    let argument = (table.reference(), problem.clone(), is_supervised);
+    let asked = own.spawn_at(table.owner(&key), task, argument);
+    let (cx, table, mut asked) = (cx.clone(), table.reference(), AbortOnDrop::new(asked));
+    Box::pin(async move {
+        for losses in 1..=LOSSES_MAX {
+            match asked.await {
+                Err(TaskError::Lost { .. }) if is_supervised => {}
+                outcome => return outcome?,
+            }
+            // This PE's part of the table may hear of the death a little later.
+            cx.sleep(AGAIN_AFTER).await;
+            let pe = table.on(&cx)?.owner(&key);
+            let spawner = if losses < LOSSES_MAX { &own } else { &cx };
+            let argument = (table.clone(), problem.clone(), is_supervised);
+            asked = AbortOnDrop::new(spawner.spawn_at(pe, task, argument));
+        }
+        asked.await?
+    })
 }
 
 /// A part of a problem.
-enum Part<P, R> {
+enum Part<K, P, R> {
     Solved(R),
-    /// It has a key, and may be in the table.
-    Keyed(P),
-    Awaited(BoxFuture<'static, Memoised<R>>),
+    /// It may be in the table.
+    Keyed(Option<(K, P)>),
+    Awaited(BoxFuture<'static, Outcome<R>>),
 }
 
 /// Solves a problem that nobody solves yet.
 async fn solve<A, W, K, F, X>(
     cx: Context,
     functions: (W, A, F),
-    table: Table<K, A::Solution>,
+    table: TableRef<K, A::Solution>,
     problem: A::Problem,
     key: K,
-) -> Memoised<A::Solution>
+) -> Outcome<A::Solution>
 where
     A: Algorithm<X>,
+    A::Problem: Clone,
     A::Solution: TableValue,
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
     K: TableKey,
@@ -216,37 +285,43 @@ where
     X: AlgorithmContext,
 {
     let (placement, algorithm, key_of) = functions;
+    let table = table.on(&cx)?;
     if let Some(known) = table.get(key.clone()).await? {
         return Ok(known);
     }
     let solution = if algorithm.is_trivial(X::of(&cx), &problem) {
         algorithm.solve(X::of(&cx), problem)
     } else {
-        let mut keys = Vec::new();
-        let parts = algorithm.divide(X::of(&cx), &problem).map_each(|part| {
+        let mut parts = algorithm.divide(X::of(&cx), &problem).map_each(|part| {
             if algorithm.is_trivial(X::of(&cx), &part) {
                 return Part::Solved(algorithm.solve(X::of(&cx), part));
             }
             if let Some(key) = key_of(&part) {
-                keys.push(key);
-                return Part::Keyed(part);
+                return Part::Keyed(Some((key, part)));
             }
             let place = placement(&cx, &part);
             let solution = begin(&cx, place, placement, algorithm, part);
             Part::Awaited(Box::pin(async { Ok(solution.await?) }))
         });
-        let known = table.get_all(keys.iter().cloned()).await?;
-        let mut known = keys.iter().zip(known);
-        let mut parts = A::Parts::map(parts, |part| match part {
-            Part::Keyed(part) => match known.next() {
-                Some((_, Some(solution))) => Part::Solved(solution),
-                Some((key, None)) => {
-                    Part::Awaited(look_up_there(&cx, functions, &table, key, part))
-                }
-                None => unreachable!("each of these parts has a key"),
-            },
-            part => part,
+        let keys = parts.as_mut().iter().filter_map(|part| match part {
+            Part::Keyed(Some((key, _))) => Some(key.clone()),
+            _ => None,
         });
+        let keys: Vec<K> = keys.collect();
+        let mut known = table.get_all(keys).await?.into_iter();
+        // One after the other, or all problems would be tasks before the first is solved.
+        let are_many = cx.pe_local::<InProgress<K, A::Solution>>().len() >= IN_PROGRESS_MAX;
+        for part in parts.as_mut() {
+            let Part::Keyed(keyed) = part else { continue };
+            *part = match (known.next().flatten(), keyed.take()) {
+                (None, Some((key, problem))) => {
+                    let solution = look_up_at_owner(&cx, functions, &table, key, problem);
+                    if are_many { Part::Solved(solution.await?) } else { Part::Awaited(solution) }
+                }
+                (Some(solution), _) => Part::Solved(solution),
+                (None, None) => unreachable!("each of these parts is looked at once"),
+            };
+        }
         for part in parts.as_mut() {
             if let Part::Awaited(solution) = part {
                 *part = Part::Solved(solution.as_mut().await?);
@@ -261,48 +336,5 @@ where
     match table.insert_if_absent(key, solution.clone()).await {
         Ok(_) | Err(TableError::Full { .. }) => Ok(solution),
         Err(error) => Err(error),
-    }
-}
-
-/// What is being solved on this PE, by tables and keys.
-struct UnderWay<K, R>(Mutex<HashMap<(GroupId, K), WeakShared<Solving<R>>>>);
-
-type Solving<R> = BoxFuture<'static, Memoised<R>>;
-
-impl<K, R> Default for UnderWay<K, R> {
-    fn default() -> Self {
-        UnderWay(Mutex::default())
-    }
-}
-
-impl<K: TableKey, R: TableValue> UnderWay<K, R> {
-    /// Waits for what is under way, or begins it. Each that waits drives it on.
-    fn join<S>(self: Arc<Self>, of: (GroupId, K), solve: impl FnOnce() -> S) -> Shared<Solving<R>>
-    where
-        S: Future<Output = Memoised<R>> + Send + 'static,
-    {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(solving) = all.get(&of).and_then(WeakShared::upgrade) {
-            return solving;
-        }
-        let (solve, done) = (solve(), Done(self.clone(), of.clone()));
-        let solving = async move {
-            let _done = done;
-            solve.await
-        };
-        let solving = solving.boxed().shared();
-        all.extend(solving.downgrade().map(|weak| (of, weak)));
-        solving
-    }
-}
-
-/// When it is dropped, what was under way is no more: it is solved, or nobody waits for it.
-struct Done<K: TableKey, R>(Arc<UnderWay<K, R>>, (GroupId, K));
-
-impl<K: TableKey, R> Drop for Done<K, R> {
-    fn drop(&mut self) {
-        let Done(under_way, of) = self;
-        let removed = under_way.0.lock().unwrap_or_else(PoisonError::into_inner).remove(of);
-        drop(removed);
     }
 }

@@ -24,13 +24,15 @@
 //! | How is a problem divided, and when does a task pause? | `conquer` |
 //! | Which parts become tasks? | `backlog` |
 //! | How do solutions outlive the job? | `journal` |
-//! | How is a problem solved once that many ask for? | `memo` |
+//! | How is a problem looked up before it is solved? | `memo` |
+//! | How is a problem solved once that many ask for? | `in_progress` |
 //!
 //! A skeleton must never know what a problem is.
 
 mod backlog;
 mod conquer;
 mod division;
+mod in_progress;
 mod journal;
 mod memo;
 

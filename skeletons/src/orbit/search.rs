@@ -204,10 +204,17 @@ where
         loop {
             let (level, dead) = (levels.len(), cx.dead());
             let is_from_table = from_table_until.is_some_and(|last| level <= last);
+            if is_from_table {
+                // It asks all shares: one that is lost must not be taken for an empty one.
+                table.len().await?;
+            }
             let count = search.level(level, is_from_table).await?;
             match count.filter(|_| cx.dead() == dead) {
                 None => from_table_until = Some(level + 1),
-                Some(0) => return Ok(Reached { levels, table }),
+                Some(0) => {
+                    search.forget_seen().await?;
+                    return Ok(Reached { levels, table });
+                }
                 Some(count) => {
                     levels.push(count);
                     if let Some(tell) = &mut tell {
@@ -227,8 +234,16 @@ struct Search<'a, M, D: Portable + Sync, S: TableKey, O: Origin<S>> {
     moves: M,
 }
 
-/// What a PE needs to go on from the states of a level, and whether the table says which these are.
-type LevelOf<S, O, D> = (TableRef<S, Found<O>>, Shared<D>, u32, bool);
+/// What a PE needs to go on from the states of a level.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+struct LevelTask<S: TableKey, O: Origin<S>, D: Portable + Sync> {
+    states: TableRef<S, Found<O>>,
+    data: Shared<D>,
+    level: u32,
+    /// The table says which these states are, once the PE has heard of these deaths.
+    from_table: Option<Vec<Pe>>,
+}
 
 impl<M, D, S, O> Search<'_, M, D, S, O>
 where
@@ -239,19 +254,24 @@ where
 {
     /// The number of states of each level in the table.
     async fn known(&self) -> Result<Vec<u64>, TableError> {
-        let count = async |cx: Context, table: TableRef<S, Found<O>>| {
+        let count = async |cx: Context, (table, dead): (TableRef<S, Found<O>>, Vec<Pe>)| {
+            let table = table.on(&cx)?;
+            table.forget_seen();
+            table.hear_of(&dead).await;
             let mut counts: Vec<u64> = Vec::new();
             let count = |_: &S, found: &Found<O>| {
                 let level = found.level as usize;
                 counts.resize(counts.len().max(level + 1), 0);
                 counts[level] += 1;
             };
-            table.on(&cx)?.for_each_local(count).await;
+            table.for_each_local(count).await;
             Ok::<_, TableError>(counts)
         };
         loop {
             let dead = self.cx.dead();
-            let counts = self.on_all(|cx, pe| cx.spawn_at(pe, count, self.table.reference()));
+            self.table.len().await?;
+            let argument = || (self.table.reference(), dead_of(self.cx));
+            let counts = self.on_all(|cx, pe| cx.spawn_at(pe, count, argument()));
             if let Some(counts) = counts.await?.filter(|_| self.cx.dead() == dead) {
                 let longest = counts.iter().map(Vec::len).max().unwrap_or(0);
                 let of = |level| counts.iter().filter_map(move |counts| counts.get(level)).sum();
@@ -265,12 +285,26 @@ where
         let level = u32::try_from(level).unwrap_or(u32::MAX);
         let moves = self.moves;
         let go_on = move |cx: Context, argument| go_on_from_level(moves, cx, argument);
+        let from_table = is_from_table.then(|| dead_of(self.cx));
         let spawn = |cx: &Context, pe| {
-            let argument = (self.table.reference(), self.data.clone(), level, is_from_table);
-            cx.spawn_at(pe, go_on, argument)
+            let (states, data) = (self.table.reference(), self.data.clone());
+            cx.spawn_at(
+                pe,
+                go_on,
+                LevelTask { states, data, level, from_table: from_table.clone() },
+            )
         };
         let counts = self.on_all(spawn).await?;
         Ok(counts.map(|counts| counts.into_iter().sum()))
+    }
+
+    /// Has all PEs forget what they have inserted, which may be much.
+    async fn forget_seen(&self) -> Result<(), TableError> {
+        let forget = async |cx: Context, table: TableRef<S, Found<O>>| {
+            table.on(&cx)?.forget_seen();
+            Ok::<_, TableError>(())
+        };
+        self.on_all(|cx, pe| cx.spawn_at(pe, forget, self.table.reference())).await.map(drop)
     }
 
     /// Has a task done on each PE that lives. `None`: one has died.
@@ -295,11 +329,16 @@ where
     }
 }
 
+/// The PEs of whose deaths this one has heard.
+fn dead_of(cx: &Context) -> Vec<Pe> {
+    (0..cx.pes()).map(Pe::new).filter(|pe| cx.is_dead(*pe)).collect()
+}
+
 /// Goes on from those states of a level that this PE owns. Returns how many there are.
 async fn go_on_from_level<M, D, S, O>(
     moves: M,
     cx: Context,
-    (states, data, level, is_from_table): LevelOf<S, O, D>,
+    LevelTask { states, data, level, from_table }: LevelTask<S, O, D>,
 ) -> Result<u64, TableError>
 where
     M: Moves<D, S>,
@@ -309,7 +348,8 @@ where
 {
     let table = states.on(&cx)?;
     let mut of_level = table.take_new(|found| found.level <= level);
-    if is_from_table {
+    if let Some(dead) = from_table {
+        table.hear_of(&dead).await;
         of_level.clear();
         let add = |state: &S, found: &Found<O>| {
             if found.level == level {

@@ -9,8 +9,10 @@ use super::update::encode_update;
 use foldhash::fast::FixedState;
 use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
+use std::any::Any;
 use std::collections::HashMap;
 use std::marker::PhantomData;
+use std::mem::replace;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context as TaskContext, Poll};
@@ -27,10 +29,10 @@ const KEYS_AT_ONCE: usize = 4096;
 /// A distributed table, on one PE; see the [module](super). If it was [opened](super::table) here,
 /// dropping it closes the table on all PEs.
 pub struct Table<K: TableKey, V: TableValue> {
-    cx: Context,
+    pub(super) cx: Context,
     id: GroupId,
     head: Arc<Head>,
-    member: Member<TablePart<K, V>>,
+    pub(super) member: Member<TablePart<K, V>>,
     /// If it was opened here.
     _opened: Option<KeptOpen<K, V>>,
 }
@@ -133,17 +135,19 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         Pe::new(place as u32)
     }
 
-    /// The PE to which a key belongs, or the next that lives, as far as this PE knows: the key's
-    /// owner, unless owners have died one after another.
+    /// The PE that owns a key, as far as this PE knows of deaths.
     pub fn owner(&self, key: &K) -> Pe {
-        let (share, pes) = (self.share(key).number(), self.cx.pes());
-        let mut all = (share..pes).chain(0..share).map(Pe::new);
-        all.find(|pe| !self.cx.is_dead(*pe)).unwrap_or(self.cx.pe())
+        let share = self.share(key);
+        if !self.cx.is_dead(share) {
+            return share;
+        }
+        self.member.with(|_, part| part.owner(share)).unwrap_or(share)
     }
 
-    /// Tells tables apart.
-    pub(crate) fn id(&self) -> GroupId {
-        self.id
+    /// What holds the entries of this PE. All tables of this PE have it that share these entries.
+    pub(crate) fn entries(&self) -> Result<Arc<dyn Any + Send + Sync>, TableError> {
+        let entries = self.member.with(|_, part| part.store.clone());
+        Ok(entries.ok_or_else(|| self.head.closed())?)
     }
 
     /// Asks something of a share.
@@ -168,8 +172,11 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     ///
     /// Any [`TableError`].
     pub async fn insert_if_absent(&self, key: K, value: V) -> Result<bool, TableError> {
-        let inserted = self.insert_all_if_absent([(key, value)]).await?;
-        Ok(inserted.first().is_some_and(|is_new| *is_new))
+        let share = self.share(&key);
+        match self.ask_one(share, Batch::Insert(vec![(key, value)].into())).await? {
+            Answer::Inserted(inserted) => Ok(inserted.first().is_some_and(|is_new| *is_new != 0)),
+            _ => Err(self.missing()),
+        }
     }
 
     /// Inserts entries, but for those whose keys have one. Returns of each whether it was inserted.
@@ -183,24 +190,12 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     ) -> Result<Vec<bool>, TableError> {
         let batch = |rows: Vec<(K, V)>| Ok(Batch::Insert(rows.into()));
         let inserted = |answer| match answer {
-            Answer::Inserted(inserted) => Some(Ok(inserted)),
+            Answer::Inserted(inserted) => {
+                Some(Ok(inserted.into_iter().map(|is_new| is_new != 0).collect()))
+            }
             _ => None,
         };
         self.ask_all(entries, |(key, _)| key, batch, inserted).await
-    }
-
-    /// Inserts entries where no key is ever taken away, but for those that this PE knows to have
-    /// been inserted.
-    pub(crate) async fn insert_unless_seen(
-        &self,
-        mut entries: Vec<(K, V)>,
-    ) -> Result<(), TableError> {
-        if let Some(seen) = self.member.with(|_, part| part.seen.clone()) {
-            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            // Its own share is nearer than what it has seen.
-            entries.retain(|(key, _)| self.owner(key) == self.cx.pe() || seen.note(key));
-        }
-        self.insert_all_if_absent(entries).await.map(drop)
     }
 
     /// The value of a key, if it has one.
@@ -209,7 +204,10 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     ///
     /// Any [`TableError`].
     pub async fn get(&self, key: K) -> Result<Option<V>, TableError> {
-        Ok(self.get_all([key]).await?.pop().flatten())
+        match self.ask_one(self.share(&key), Batch::Get(vec![key].into())).await? {
+            Answer::Got(mut values) => Ok(values.pop().flatten()),
+            _ => Err(self.missing()),
+        }
     }
 
     /// The values of keys.
@@ -242,7 +240,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     {
         const { F::CHECKED };
         let mut results = self.update_all(f, [(key, argument)]).await?;
-        results.pop().ok_or_else(|| self.head.panicked("an update has no result".into()))
+        results.pop().ok_or_else(|| self.missing())
     }
 
     /// Has the owners of keys [update](Self::update) them. Updates of the same key are done in this
@@ -264,7 +262,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         const { F::CHECKED };
         let batch = |arguments: Vec<(K, A)>| {
             let update = encode_update::<F, K, V, A, R>(f, &arguments);
-            Ok(Batch::Update(update.map_err(|reason| codec("argument", reason))?.into()))
+            Ok(Batch::Update(Arc::new(update.map_err(|reason| codec("argument", reason))?)))
         };
         let updated = |answer| match answer {
             Answer::Updated(results) => {
@@ -316,11 +314,23 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         drop(claimed);
     }
 
-    /// Takes the keys of those entries that were inserted on this PE as their owner, and for which
-    /// `f` holds.
-    pub(crate) fn take_new(&self, f: impl Fn(&V) -> bool) -> Vec<K> {
-        let Some(store) = self.member.with(|_, part| part.store.clone()) else { return Vec::new() };
-        store.lock().unwrap_or_else(PoisonError::into_inner).take_new(f)
+    /// Asks something of a share, and waits for the answer.
+    async fn ask_one(&self, share: Pe, batch: Batch<K, V>) -> Result<Answer<V>, TableError> {
+        self.done(share, self.ask(share, batch).await?)
+    }
+
+    /// The answer of a share, if that has done what it was asked for.
+    fn done(&self, share: Pe, answer: Answer<V>) -> Result<Answer<V>, TableError> {
+        match answer {
+            Answer::Full(bytes) => Err(self.head.full(share, bytes)),
+            Answer::Failed(reason) => Err(codec("answer", reason)),
+            answer => Ok(answer),
+        }
+    }
+
+    /// An answer is of something else, or too short.
+    fn missing(&self) -> TableError {
+        self.head.panicked("an answer lacks some keys".into())
     }
 
     /// Asks many things, those of a share in as few messages as need be. Returns the answers in the
@@ -339,15 +349,18 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
             asked.push(self.ask(share, batch(things)?));
             Ok::<_, TableError>(())
         };
+        let things = things.into_iter();
+        let room = things.size_hint().0.min(KEYS_AT_ONCE);
+        let empty = || (Vec::with_capacity(room), Vec::with_capacity(room));
         for thing in things {
             let share = self.share(key(&thing));
-            let (at, of_share) = batches.entry(share).or_default();
+            let (at, of_share) = batches.entry(share).or_insert_with(empty);
             at.push(count);
             of_share.push(thing);
             count += 1;
             if at.len() == KEYS_AT_ONCE {
-                let full = (std::mem::take(at), std::mem::take(of_share));
-                ask(share, full)?;
+                let (new_at, new_of_share) = empty();
+                ask(share, (replace(at, new_at), replace(of_share, new_of_share)))?;
             }
         }
         for (share, rest) in batches {
@@ -358,18 +371,12 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         let mut all: Vec<Option<R>> = Vec::new();
         all.resize_with(count, || None);
         for (answer, (share, at)) in try_join_all(asked).await?.into_iter().zip(places) {
-            let answer = match answer {
-                Answer::Full(bytes) => return Err(self.head.full(share, bytes)),
-                Answer::Failed(reason) => return Err(codec("answer", reason)),
-                answer => answer,
-            };
-            let of_share = results(answer).transpose()?.unwrap_or_default();
+            let of_share = results(self.done(share, answer)?).transpose()?.unwrap_or_default();
             for (place, result) in at.into_iter().zip(of_share) {
                 all[place] = Some(result);
             }
         }
-        let missing = || self.head.panicked("an answer lacks some keys".into());
-        all.into_iter().collect::<Option<_>>().ok_or_else(missing)
+        all.into_iter().collect::<Option<_>>().ok_or_else(|| self.missing())
     }
 }
 

@@ -38,6 +38,7 @@ mod kind;
 #[doc(hidden)]
 pub mod machine;
 mod open;
+mod orbits;
 mod part;
 mod seen;
 mod store;

@@ -137,6 +137,16 @@ impl<K: TableKey, V: TableValue> TablePart<K, V> {
         self.is_working = false;
     }
 
+    /// Whether it has heard of these deaths.
+    pub(super) fn has_heard_of(&self, dead: &[Pe]) -> bool {
+        self.over.is_some() || dead.iter().all(|pe| self.machine.has_heard_of(*pe))
+    }
+
+    /// The PE that owns a share.
+    pub(super) fn owner(&self, share: Pe) -> Pe {
+        self.machine.owner(share)
+    }
+
     /// The shares that this PE owns, as far as they have begun.
     pub(super) fn owned(&self) -> Vec<Pe> {
         self.machine.owned_shares().collect()

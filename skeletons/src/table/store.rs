@@ -37,7 +37,8 @@ pub(super) struct Store<K, V> {
     bytes: usize,
     /// What was inserted here as the owner, if that is noted.
     new: Option<Vec<(K, V)>>,
-    /// Whether copies are told what has changed.
+    /// Whether copies are told what has changed. (Without them the machine need not hear of it,
+    /// either: it remembers changes for requests that come again after the owner's death.)
     has_copies: bool,
 }
 
@@ -95,7 +96,7 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
         let (mut inserted, mut bytes) = (Vec::with_capacity(rows.len()), 0);
         for (key, value) in rows.iter() {
             let place = share.entry(key.clone());
-            inserted.push(matches!(place, Entry::Vacant(_)));
+            inserted.push(u8::from(matches!(place, Entry::Vacant(_))));
             if let Entry::Vacant(place) = place {
                 if self.limit.is_some() {
                     bytes += size_of_entry(key, value);
@@ -107,13 +108,13 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
             }
         }
         self.bytes += bytes;
-        let new = inserted.iter().filter(|is_new| **is_new).count();
+        let new = inserted.iter().filter(|is_new| **is_new != 0).count();
         let change = if new == 0 || !self.has_copies {
             None
         } else if new == inserted.len() {
             Some(rows)
         } else {
-            let new = rows.iter().zip(&inserted).filter(|(_, is_new)| **is_new);
+            let new = rows.iter().zip(&inserted).filter(|(_, is_new)| **is_new != 0);
             Some(new.map(|(row, _)| row.clone()).collect::<Vec<_>>().into())
         };
         (change.map(Change::Inserted), Answer::Inserted(inserted))

@@ -8,20 +8,20 @@ use ultramarine::skeletons::table::{TableRef, table};
 
 const SIDE: u64 = 12;
 
-/// The number of problems that were combined.
-static COMBINED: AtomicU64 = AtomicU64::new(0);
+/// The number of problems that were combined, for each test that counts them.
+static COMBINED: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
 /// A corner of a grid.
 type Corner = (u64, u64);
 
 /// The number of ways along a grid from one corner to the other, with no step back.
-fn ways() -> impl Algorithm<(), Problem = Corner, Solution = u64> {
+fn ways<const TEST: usize>() -> impl Algorithm<(), Problem = Corner, Solution = u64> {
     DivideAndConquer::new(
         |(x, y): &Corner| *x == 0 || *y == 0,
         |_| 1,
         |(x, y)| [(x - 1, *y), (*x, y - 1)],
         |_, [left, below]| {
-            COMBINED.fetch_add(1, Relaxed);
+            COMBINED[TEST].fetch_add(1, Relaxed);
             left + below
         },
     )
@@ -35,17 +35,17 @@ fn all_ways(side: u64) -> u64 {
 #[test]
 fn each_problem_is_solved_once() {
     on_all_hierarchies(async |cx: Context| {
-        COMBINED.store(0, Relaxed);
+        COMBINED[0].store(0, Relaxed);
         let known = table(&cx, "ways").open()?;
-        let problem = divide_and_conquer(|_: &Corner| Distance::ONE, ways(), (SIDE, SIDE));
+        let problem = divide_and_conquer(|_: &Corner| Distance::ONE, ways::<0>(), (SIDE, SIDE));
         let solution = problem.memo(&known, |corner| Some(*corner)).run(&cx).await?;
         assert_eq!(solution, all_ways(SIDE));
-        assert_eq!(COMBINED.load(Relaxed), SIDE * SIDE);
+        assert_eq!(COMBINED[0].load(Relaxed), SIDE * SIDE);
         assert_eq!(known.len().await?, SIDE * SIDE);
         // What is known is not solved again.
-        let problem = divide_and_conquer(|_: &Corner| Distance::ONE, ways(), (SIDE, SIDE - 1));
+        let problem = divide_and_conquer(|_: &Corner| Distance::ONE, ways::<0>(), (SIDE, SIDE - 1));
         let solution = problem.memo(&known, |corner| Some(*corner)).run(&cx).await?;
-        assert_eq!((solution, COMBINED.load(Relaxed)), (all_ways(SIDE) / 2, SIDE * SIDE));
+        assert_eq!((solution, COMBINED[0].load(Relaxed)), (all_ways(SIDE) / 2, SIDE * SIDE));
         Ok(())
     });
 }
@@ -56,12 +56,12 @@ fn problems_without_a_key_are_solved_without_the_table() {
         job_with_workers(2, vec![Place::default(); 3], async move |cx: Context| {
             let known = table(&cx, "ways").open()?;
             let key = |(x, y): &Corner| (x + y > 12).then_some((*x, *y));
-            let problem = divide_and_conquer(|_: &Corner| Distance::ONE, ways(), (12, 12));
+            let problem = divide_and_conquer(|_: &Corner| Distance::ONE, ways::<2>(), (12, 12));
             let problem = if is_pushed { problem.push() } else { problem };
             assert_eq!(problem.memo(&known, key).run(&cx).await?, all_ways(12));
             let keyed = (1..=12).flat_map(|x| (1..=12).map(move |y| x + y));
             assert_eq!(known.len().await?, keyed.filter(|sum| *sum > 12).count() as u64);
-            let small = divide_and_conquer(|_: &Corner| Distance::ONE, ways(), (6, 6));
+            let small = divide_and_conquer(|_: &Corner| Distance::ONE, ways::<2>(), (6, 6));
             assert_eq!(small.memo(&known, key).run(&cx).await?, all_ways(6));
             assert_eq!(known.get((6, 6)).await?, None);
             Ok(())
@@ -73,7 +73,7 @@ fn problems_without_a_key_are_solved_without_the_table() {
 fn a_full_table_keeps_no_more() {
     job_with_workers(1, vec![Place::default(); 2], async |cx: Context| {
         let known = table(&cx, "ways").copies(0).memory_max(500).open()?;
-        let problem = divide_and_conquer(|_: &Corner| Distance::ONE, ways(), (8, 8));
+        let problem = divide_and_conquer(|_: &Corner| Distance::ONE, ways::<2>(), (8, 8));
         let solution = problem.memo(&known, |corner| Some(*corner)).run(&cx).await?;
         assert_eq!(solution, all_ways(8));
         assert!((1..8 * 8).contains(&known.len().await?));
@@ -85,18 +85,18 @@ fn a_full_table_keeps_no_more() {
 #[test]
 fn many_that_ask_at_once_get_the_same() {
     on_all_hierarchies(async |cx: Context| {
-        COMBINED.store(0, Relaxed);
+        COMBINED[1].store(0, Relaxed);
         let known = table(&cx, "ways").open()?;
         let ask = async |cx: Context, known: TableRef<Corner, u64>| {
             let known = known.on(&cx)?;
-            let problem = divide_and_conquer(|_: &Corner| Distance::ONE, ways(), (9, 9));
+            let problem = divide_and_conquer(|_: &Corner| Distance::ONE, ways::<1>(), (9, 9));
             problem.memo(&known, |corner| Some(*corner)).run(&cx).await
         };
         let tasks = (0..cx.pes()).map(|pe| cx.spawn_at(Pe::new(pe), ask, known.reference()));
         for task in tasks.collect::<Vec<_>>() {
             assert_eq!(task.await??, all_ways(9));
         }
-        assert_eq!(COMBINED.load(Relaxed), 81);
+        assert_eq!(COMBINED[1].load(Relaxed), 81);
         Ok(())
     });
 }

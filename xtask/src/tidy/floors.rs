@@ -35,8 +35,8 @@ const HOUSES: [House; 3] = [
         path: "crate::",
         floors: &[
             &["own_thread"],
-            &["journal", "parts", "result_future", "set", "share"],
-            &["bsp", "dag", "divide", "map", "search", "table"],
+            &["journal", "parts", "result_future", "set", "share", "table"],
+            &["bsp", "dag", "divide", "map", "search"],
             &["orbit", "reduce"],
         ],
     },

@@ -26,21 +26,21 @@ const AT_ONCE: u64 = 1 << 16;
 const GETS: u64 = 20_000;
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
-/// Inserts on both PEs, and gets.
+/// Inserts on both PEs, and gets; or inserts into a local map.
 #[derive(clap::Args)]
 pub(crate) struct Job {
     #[arg(long)]
     copies: usize,
+    #[arg(long)]
+    local: bool,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Measurements {
-    /// Entries a second and PE, in a table, and in a map of one PE while the other rests.
-    table_rate: f64,
-    map_rate: f64,
-    /// The memory that a PE's entries take, with the copies there, in bytes.
-    table_bytes: f64,
-    map_bytes: f64,
+    /// Entries a second and PE.
+    rate: f64,
+    /// By how much the memory of a PE has grown, in bytes.
+    bytes: f64,
     /// Of one key, of the other PE, and of this one.
     far: Histogram,
     near: Histogram,
@@ -59,18 +59,18 @@ fn entries(of: u64) -> impl Iterator<Item = std::ops::Range<u64>> {
 
 impl Job {
     pub(crate) async fn run(&self, cx: &Context) -> Result<Measurements> {
-        needs_pes(cx, PES)?;
-        let mut found = self.once(cx).await?;
+        let mut first = None;
         for _ in 0..TIMES_EACH {
-            let again = self.once(cx).await?;
-            // What memory was new took longer, and counted as growth.
-            found = Measurements { table_bytes: found.table_bytes, ..again };
+            let found = if self.local { local()? } else { self.once(cx).await? };
+            first.get_or_insert(found.bytes);
         }
-        Ok(found)
+        // Memory grows in the first round, which is slower for that.
+        let found = if self.local { local()? } else { self.once(cx).await? };
+        Ok(Measurements { bytes: first.unwrap_or(found.bytes), ..found })
     }
 
     async fn once(&self, cx: &Context) -> Result<Measurements> {
-        let (map_rate, map_bytes) = local();
+        needs_pes(cx, PES)?;
         let before = on_each_pe(cx, async |_, ()| resident_bytes().unwrap_or(0)).await?;
         let numbers = table::<u64, u64>(cx, "numbers").copies(self.copies).open()?;
         let insert = async |cx: Context, table: TableRef<u64, u64>| {
@@ -85,17 +85,18 @@ impl Job {
         for done in both.collect::<Vec<_>>() {
             done.await??;
         }
-        let table_rate = ENTRIES_EACH as f64 / begun.elapsed().as_secs_f64();
+        let rate = ENTRIES_EACH as f64 / begun.elapsed().as_secs_f64();
         let after = on_each_pe(cx, async |_, ()| resident_bytes().unwrap_or(0)).await?;
         let grown = after.iter().zip(&before).map(|(after, before)| after.saturating_sub(*before));
-        let table_bytes = grown.sum::<u64>() as f64 / f64::from(PES);
+        let bytes = grown.sum::<u64>() as f64 / f64::from(PES);
         let [far, near] = gets(&numbers, cx.pe()).await?;
-        Ok(Measurements { table_rate, map_rate, table_bytes, map_bytes, far, near })
+        Ok(Measurements { rate, bytes, far, near })
     }
 }
 
-/// The same in a map of one thread, each entry under a lock; and what the map takes.
-fn local() -> (f64, f64) {
+/// The same in a map of one thread, each entry under a lock.
+fn local() -> Result<Measurements> {
+    let before = resident_bytes()?;
     let map = Mutex::new(HashMap::with_hasher(FixedState::default()));
     let begun = Instant::now();
     for some in entries(0) {
@@ -104,10 +105,8 @@ fn local() -> (f64, f64) {
         }
     }
     let rate = ENTRIES_EACH as f64 / begun.elapsed().as_secs_f64();
-    let map = map.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // A place in eight is free, and each has a byte of its own.
-    let places = map.capacity() * 8 / 7;
-    (rate, (places * (size_of::<(u64, u64)>() + 1)) as f64)
+    let bytes = resident_bytes()?.saturating_sub(before) as f64;
+    Ok(Measurements { rate, bytes, ..Measurements::default() })
 }
 
 /// The times of gets, by whether the key is owned by the other PE.
@@ -122,31 +121,38 @@ async fn gets(numbers: &Table<u64, u64>, me: Pe) -> Result<[Histogram; 2]> {
 }
 
 pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
-    let per_second = Unit::THOUSAND_PER_SECOND;
-    for (copies, part) in [(0, 0.5), (1, 0.25)] {
-        let job = bench.on(PES, &bench.child(&format!("--threads 1 table --copies {copies}")));
-        let found: Vec<Measurements> = bench.repeat(ROUNDS, job)?;
-        let all = |of: &dyn Fn(&Measurements) -> f64| Sample::of(&found, of);
-        let name = |what: &str| format!("{what}, copies: {copies}");
-        let rate = all(&|found| found.table_rate / 1e3);
-        let goal = (copies == 0).then_some(Goal::AtLeast(2000.0));
-        report.goal(&name("inserts a PE"), &rate, per_second, goal);
-        let map = all(&|found| found.map_rate / 1e3);
-        report.figure("inserts into a local map behind a mutex", &map, per_second);
-        let goal = Goal::AtLeast(part);
-        report.goal(&name("inserts over local ones"), &rate.over(&map), Unit::TIMES, goal);
-        let bytes = all(&|found| found.table_bytes / MEBIBYTE);
-        report.figure(&name("memory of a PE"), &bytes, Unit::MEBIBYTES);
-        let each = (1 + copies) as f64;
-        let over = all(&|found| found.table_bytes / each / found.map_bytes);
-        let goal = Goal::AtMost(1.1);
-        report.goal(&name("memory over a local map's"), &over, Unit::TIMES, goal);
-        let p50 = |of: &dyn Fn(&Measurements) -> Histogram| {
-            all(&|found| seconds_at(&of(found), 0.5) * 1e6)
+    let table = |copies: usize| {
+        bench.on(PES, &bench.child(&format!("--threads 1 table --copies {copies}")))
+    };
+    let mut jobs =
+        [bench.child("--pes 1 --threads 1 table --copies 0 --local"), table(0), table(1)];
+    let mut found: [Vec<Measurements>; 3] = Default::default();
+    for _ in 0..bench.rounds(ROUNDS) {
+        for (job, found) in jobs.iter_mut().zip(&mut found) {
+            found.push(launch::run(job)?.json()?);
+        }
+    }
+    let [map, none, one] = found;
+    let rate = |found: &[Measurements]| Sample::of(found, |found| found.rate / 1e3);
+    let bytes = |found: &[Measurements]| Sample::of(found, |found| found.bytes / MEBIBYTE);
+    let what = "inserts into a local map behind a mutex";
+    report.figure(what, &rate(&map), Unit::THOUSAND_PER_SECOND);
+    report.figure("memory of a local map", &bytes(&map), Unit::MEBIBYTES);
+    for (found, held, part) in [(none, 1.0, 0.5), (one, 2.0, 0.25)] {
+        let name = |what: &str| format!("{what}, copies: {}", held - 1.0);
+        let goal = (held < 2.0).then_some(Goal::AtLeast(2000.0));
+        report.goal(&name("inserts a PE"), &rate(&found), Unit::THOUSAND_PER_SECOND, goal);
+        let (what, goal) = (name("inserts over local ones"), Goal::AtLeast(part));
+        report.goal(&what, &rate(&found).over(&rate(&map)), Unit::TIMES, goal);
+        report.figure(&name("memory of a PE"), &bytes(&found), Unit::MEBIBYTES);
+        let over = bytes(&found).with(&bytes(&map), |table, map| table / held / map);
+        report.goal(&name("memory over local"), &over, Unit::TIMES, Goal::AtMost(1.1));
+        let p50 = |times: fn(&Measurements) -> &Histogram| {
+            Sample::of(&found, move |found| seconds_at(times(found), 0.5) * 1e6)
         };
-        let far = p50(&|found| found.far.clone());
+        let far = p50(|found| &found.far);
         report.goal(&name("a get from the other PE"), &far, Unit::MICROS, Goal::AtMost(5.0));
-        report.figure(&name("a get from this PE"), &p50(&|found| found.near.clone()), Unit::MICROS);
+        report.figure(&name("a get from this PE"), &p50(|found| &found.near), Unit::MICROS);
     }
     cube(bench, report)
 }

@@ -137,7 +137,13 @@ impl<K: Kind> Machine<K> {
         self.send(asked.owner, share, MessageOf::Ask(request, batch));
     }
 
-    fn owner(&self, share: Pe) -> Pe {
+    /// Whether this PE has heard of a death.
+    pub fn has_heard_of(&self, dead: Pe) -> bool {
+        self.dead.contains(&dead)
+    }
+
+    /// The PE that owns a share, as far as this one knows.
+    pub fn owner(&self, share: Pe) -> Pe {
         let mut order = Order::of(&self.topology, share);
         order.find(|pe| !self.dead.contains(pe)).unwrap_or(self.me)
     }

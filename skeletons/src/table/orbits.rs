@@ -1,0 +1,56 @@
+//! What searches over states ask of a table, beside what all programs do.
+
+use super::error::TableError;
+use super::kind::{TableKey, TableValue};
+use super::{Table, seen::SeenKeys};
+use std::mem::replace;
+use std::sync::PoisonError;
+use std::time::Duration;
+use ultramarine_topology::Pe;
+
+/// How often a PE looks whether it has heard of deaths.
+const LOOK_EVERY: Duration = Duration::from_micros(200);
+
+impl<K: TableKey, V: TableValue> Table<K, V> {
+    /// Inserts entries, but for those whose keys this PE has inserted lately. It must be
+    /// [forgotten](Self::forget_seen) what these are before a key is taken away.
+    pub(crate) async fn insert_unless_seen(
+        &self,
+        mut entries: Vec<(K, V)>,
+    ) -> Result<(), TableError> {
+        // This PE's own share is looked up as fast as what it has seen.
+        let is_far = |key: &K| self.owner(key) != self.cx.pe();
+        self.with_seen(|seen| entries.retain(|(key, _)| !is_far(key) || !seen.has(key)));
+        let keys = entries.iter().map(|(key, _)| key).filter(|key| is_far(key));
+        let keys: Vec<K> = keys.cloned().collect();
+        self.insert_all_if_absent(entries).await?;
+        // Not before: until then a death may undo it, and this PE would not ask again.
+        self.with_seen(|seen| keys.into_iter().for_each(|key| seen.note(key)));
+        Ok(())
+    }
+
+    /// Forgets what this PE has inserted lately.
+    pub(crate) fn forget_seen(&self) {
+        self.with_seen(|seen| drop(replace(seen, SeenKeys::new())));
+    }
+
+    fn with_seen(&self, act: impl FnOnce(&mut SeenKeys<K>)) {
+        if let Some(seen) = self.member.with(|_, part| part.seen.clone()) {
+            act(&mut seen.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// Takes the keys of those entries that were inserted on this PE as their owner, and for which
+    /// `f` holds.
+    pub(crate) fn take_new(&self, f: impl Fn(&V) -> bool) -> Vec<K> {
+        let Some(store) = self.member.with(|_, part| part.store.clone()) else { return Vec::new() };
+        store.lock().unwrap_or_else(PoisonError::into_inner).take_new(f)
+    }
+
+    /// Waits until this PE's part has heard of these deaths: then it owns what it should.
+    pub(crate) async fn hear_of(&self, dead: &[Pe]) {
+        while self.member.with(|_, part| part.has_heard_of(dead)) == Some(false) {
+            self.cx.sleep(LOOK_EVERY).await;
+        }
+    }
+}
