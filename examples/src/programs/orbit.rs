@@ -30,6 +30,7 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 type Images = Vec<u32>;
 
 /// Adds the images of a tuple.
+#[expect(clippy::ptr_arg, reason = "a search knows its data and states by reference")]
 pub fn images(generators: &Vec<Images>, tuple: &Vec<u32>, next: &mut Vec<Vec<u32>>) {
     next.extend(generators.iter().map(|generator| {
         let image = |point: &u32| generator.get(*point as usize - 1).copied().unwrap_or(*point);
