@@ -28,6 +28,8 @@ pub mod naps;
 #[cfg(feature = "all")]
 pub mod odd_tasks;
 #[cfg(feature = "all")]
+pub mod orbit;
+#[cfg(feature = "all")]
 pub mod pagerank;
 #[cfg(feature = "all")]
 pub mod pi;

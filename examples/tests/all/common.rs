@@ -47,6 +47,7 @@ pub(crate) const MANDELBROT: Program = Program(env!("CARGO_BIN_EXE_mandelbrot"))
 pub(crate) const MAXCLIQUE: Program = Program(env!("CARGO_BIN_EXE_maxclique"));
 pub(crate) const MERGE_SORT: Program = Program(env!("CARGO_BIN_EXE_merge_sort"));
 pub(crate) const NAPS: Program = Program(env!("CARGO_BIN_EXE_naps"));
+pub(crate) const ORBIT: Program = Program(env!("CARGO_BIN_EXE_orbit"));
 pub(crate) const PAGERANK: Program = Program(env!("CARGO_BIN_EXE_pagerank"));
 pub(crate) const PI: Program = Program(env!("CARGO_BIN_EXE_pi"));
 pub(crate) const PUZZLE: Program = Program(env!("CARGO_BIN_EXE_puzzle"));

@@ -1,0 +1,5 @@
+//! The program of [`ultramarine_examples::programs::orbit`].
+
+fn main() -> ultramarine::Result<()> {
+    ultramarine_examples::programs::orbit::main()
+}
