@@ -2,8 +2,8 @@
 //! with or without a launcher, and its root prints one line of JSON.
 
 use crate::{
-    bsp, bulk, cancel, detection, divide, gather, idle, mail, memory, noop, reaction, recovery,
-    spawn, startup, steal, succession, supervision, table, trips,
+    bsp, bulk, cancel, detection, divide, gather, idle, mail, memo, memory, noop, reaction,
+    recovery, spawn, startup, steal, succession, supervision, table, trips,
 };
 use clap::Subcommand;
 use serde::Serialize;
@@ -55,6 +55,7 @@ scenarios! {
     Checkpoint(bsp::checkpoint::Job),
     Spawn(spawn::Job),
     Steal(steal::Job),
+    Memo(memo::Job),
     Table(table::Job),
     Trips(trips::Job),
     Cancel(cancel::Job),

@@ -15,6 +15,7 @@ mod gather;
 mod idle;
 mod launch;
 mod mail;
+mod memo;
 mod memory;
 mod noop;
 mod pagerank;
@@ -78,7 +79,7 @@ enum Mode {
 type Benchmark = (&'static str, &'static str, fn(&Bench, &mut Report) -> Result<()>);
 
 #[rustfmt::skip]
-const BENCHMARKS: [Benchmark; 28] = [
+const BENCHMARKS: [Benchmark; 29] = [
     ("sum-euler", "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
         sum_euler::measure),
     ("skeletons", "two computations by the map skeletons, on ever more PEs", skeletons::measure),
@@ -101,6 +102,7 @@ const BENCHMARKS: [Benchmark; 28] = [
         steal::measure),
     ("bsp", "supersteps, checkpoints, and programs that lose a PE, against MPI", bsp::measure),
     ("table", "distributed tables, against local maps, and all states of a cube", table::measure),
+    ("memo", "divide and conquer with a memo, where parts overlap and where not", memo::measure),
     ("bulk", "large arguments and results, over each lane, against MPI and mpi4py", bulk::measure),
     ("mail", "arrays from task to task, within other values or not, against MPI", mail::measure),
     ("gather", "8 MB from each of four PEs to a fifth, against MPI", gather::measure),
