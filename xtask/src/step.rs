@@ -246,7 +246,7 @@ const LAUNCHING: &[&str] = &[
 const OF_EACH_MPI: &str = "test(/^(faults|guest)::/) + not (package(ultramarine-examples) \
      + binary(leftovers) + binary(loads) + ((kind(lib) + kind(bin)) - package(ultramarine-guard)) \
      + (binary(jobs) & test(/^(blocked|cluster::scripts|compile_fail|drops|progress|threads)::/)) \
-     + (binary(command) & test(/^(journal|papers)::/)))";
+     + (binary(command) & (test(/^(journal|papers)::/) + (test(/^gap::/) - test(/death/)))))";
 
 /// The tests inside the libraries and the commands, and those of jobs in one process. The proofs
 /// are apart, as always, and the programs of the examples are too many to link.
@@ -271,8 +271,8 @@ const WITH_FEATURES: &[&str] = &[
 
 /// Of their tests those that would notice, as a filter of nextest: inside one process a job runs
 /// the same code either way.
-const NOTICING: &str =
-    "kind(lib) + kind(bin) + binary(command) + binary(topo) + test(/^(endings|output)::/)";
+const NOTICING: &str = "kind(lib) + kind(bin) + (binary(command) - test(/^gap::/)) + binary(topo) \
+     + test(/^(endings|output)::/)";
 
 fn tests(packages: &[&str], features: &[&str]) -> Command {
     tests_by(has_nextest(), packages, features)

@@ -149,7 +149,7 @@ impl<I: Iterator> NextIf for I {}
 /// are eaten. Who eats the first square of all has lost (Chomp; Gale 1974).
 type Bar = [u8; ROWS];
 
-fn bites(bar: &Bar) -> Vec<Bar> {
+fn bites(bar: Bar) -> Vec<Bar> {
     let squares = (0..ROWS).flat_map(|row| (0..bar[row]).map(move |column| (row, column)));
     let bite = |(row, column)| {
         std::array::from_fn(|at| if at < row { bar[at] } else { bar[at].min(column) })
@@ -163,7 +163,7 @@ async fn game(cx: &Context, way: Way) -> Result<u64> {
         if let Some(wins) = known.get(&bar) {
             return *wins;
         }
-        let all: Vec<bool> = bites(&bar).into_iter().map(|bar| wins(bar, known)).collect();
+        let all: Vec<bool> = bites(bar).into_iter().map(|bar| wins(bar, known)).collect();
         let wins = bar[0] == 0 || !all.into_iter().all(|wins| wins);
         known.insert(bar, wins);
         wins
@@ -177,7 +177,7 @@ async fn game(cx: &Context, way: Way) -> Result<u64> {
     let positions = DivideAndConquer::new(
         |bar: &Bar| bar[0] == 0,
         |_| true,
-        bites,
+        |bar| bites(*bar),
         |_, all: Vec<bool>| !all.into_iter().all(|wins| wins),
     );
     let known = table::<Bar, bool>(cx, "positions").open()?;
