@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ultramarine::{Context, Distance, Shared};
 use ultramarine_gap::{Function, GapError, Pool, Settings, Value, elsewhere};
 
-/// A call whose GAP dies is tried by so many other PEs.
+/// A call whose GAP dies is tried by this number of other PEs.
 const PES_TRIED: u32 = 2;
 
 static LOADS_PACKAGES: AtomicBool = AtomicBool::new(false);

@@ -172,7 +172,7 @@ impl Call<'_> {
         if self.shows_progress { with_progress(self.cx, total, work).await } else { work.await }
     }
 
-    /// How many of so many items make a task.
+    /// The number of items of a task, of this number in all.
     fn chunk(&self, items: usize, tasks_each: usize) -> usize {
         let workers = self.cx.pes() as usize * self.cx.threads();
         self.options.chunk.unwrap_or_else(|| (items / (workers * tasks_each)).clamp(1, CHUNK_MAX))
@@ -229,7 +229,7 @@ fn lost(error: &TaskError) -> String {
     }
 }
 
-/// Tasks of so many items each.
+/// Tasks of this number of items each.
 fn chunked(size: usize, items: Vec<Value>) -> Vec<Vec<Value>> {
     let mut items = items.into_iter();
     let chunk = || Some(items.by_ref().take(size).collect()).filter(|c: &Vec<_>| !c.is_empty());

@@ -23,7 +23,7 @@ fn main() -> ultramarine::Result<()> {
     Ok(())
 }
 
-/// The median and the 95th percentile of so many calls.
+/// The median and the 95th percentile of this number of calls.
 fn print(
     what: &str,
     calls: usize,

@@ -60,7 +60,7 @@ fn a_task_that_is_cancelled_ends_its_gap() {
 
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
-/// Fails as if GAP were missing where it runs, so many times.
+/// Fails as if GAP were missing where it runs, this number of times.
 fn fails(times: u32) -> Result<u32, GapError> {
     let runs = RUNS.fetch_add(1, Ordering::Relaxed) + 1;
     if runs <= times { Err(GapError::NotFound { program: "gap".to_owned() }) } else { Ok(runs) }

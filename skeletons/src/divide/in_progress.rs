@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{AbortOnDrop, Context, Future as TaskFuture, discard};
 
-/// For how long a solve goes on that nobody waits for.
+/// For how long a solve goes on that no task waits for.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What comes of a problem.
@@ -34,7 +34,7 @@ struct State<R> {
     outcome: Option<Outcome<R>>,
     waiting: usize,
     wakers: Vec<Waker>,
-    /// Since when nobody waits.
+    /// Since when no task waits.
     alone_since: Option<Instant>,
     /// It is cancelled when this is dropped.
     task: Option<AbortOnDrop<TaskFuture<()>>>,
@@ -107,7 +107,7 @@ impl<K: TableKey, R: TableValue> InProgress<K, R> {
         discard((id, solve));
     }
 
-    /// Cancels what nobody has waited for since a while.
+    /// Cancels the solves that no task has waited for since [`GRACE`].
     fn cancel_unwanted(&self) {
         let is_unwanted = |solve: &Solve<R>| {
             let since = locked(&solve.0).alone_since;
@@ -164,7 +164,7 @@ impl<K: TableKey, R: TableValue> Future for Waiting<K, R> {
 impl<K: TableKey, R: TableValue> Drop for Waiting<K, R> {
     fn drop(&mut self) {
         let is_unwanted = {
-            // Nobody joins meanwhile.
+            // No task joins meanwhile.
             let _all = locked(&self.all.0);
             let mut state = locked(&self.solve.0);
             state.waiting -= 1;

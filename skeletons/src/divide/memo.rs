@@ -39,7 +39,7 @@ use ultramarine_topology::{Distance, Pe};
 const LOSSES_MAX: u32 = 4;
 const AGAIN_AFTER: Duration = Duration::from_millis(1);
 
-/// If a PE solves so many problems with keys, it asks for further ones one after the other.
+/// A PE that solves this number of problems with keys asks for further ones one after another.
 const IN_PROGRESS_MAX: usize = 1000;
 
 /// A divide and conquer with a memo, which has not started: made by [`Division::memo`].
@@ -267,7 +267,7 @@ enum Part<K, P, R> {
     Awaited(BoxFuture<'static, Outcome<R>>),
 }
 
-/// Solves a problem that nobody solves yet.
+/// Solves a problem that no task solves yet.
 async fn solve<A, W, K, F, X>(
     cx: Context,
     functions: (W, A, F),

@@ -5,7 +5,7 @@
 ##
 ##  radius       PEs within this distance of the first one compute: 0, or a
 ##               power of two that is at most 1; default 1, which is all
-##  chunk        so many items are one task; default: by their number
+##  chunk        the number of items of a task; default: by their number
 ##  supervised   tasks that are lost with a PE run again
 ##  progress     how many tasks have ended is shown
 ##  given        a second argument of the function of a map, the same for all
@@ -35,7 +35,7 @@ BIND_GLOBAL("ParMap", function(f, list)
     return ULTRAMARINE_Call("ParMap", "map", [ f ], [ list ]);
 end);
 
-##  The same, with tasks of so many items.
+##  The same, with this number of items in a task.
 BIND_GLOBAL("ParMapChunked", function(size, f, list)
     return ULTRAMARINE_Call("ParMapChunked", "map", [ f ], [ list ] : chunk := size);
 end);

@@ -15,10 +15,10 @@
 ##  q           a rational: the tokens of numerator and denominator follow
 ##  "3          a string: the next three bytes of the second part
 ##  t f ! n     true, false, fail, and the result of a call without one
-##  [3          a list: so many values follow
-##  i3          a list of small integers: so many follow
+##  [3          a list: this number of values follows
+##  i3          a list of small integers: this number follows
 ##  p3          a permutation: the images of 1, ..., 3 follow
-##  r2          a record: so many names (strings) with their values follow
+##  r2          a record: this number of names (strings) with values follows
 ##
 
 ##  Small integers need no memory.
@@ -99,7 +99,7 @@ BIND_GLOBAL("ULTRAMARINE_Refuse", function(value, reason)
     JUMP_TO_CATCH(0);
 end);
 
-##  Appends a value, which stands in so many lists, to the tokens and the bytes
+##  Appends a value, which stands in `depth` lists, to the tokens and the bytes
 ##  of a frame. A space stands before each token.
 DeclareGlobalFunction("ULTRAMARINE_Encode");
 InstallGlobalFunction(ULTRAMARINE_Encode, function(frame, value, depth)
