@@ -22,7 +22,8 @@ const BLOCK: usize = 500;
 const ROWS: usize = 6;
 const COLUMNS: u8 = 6;
 const BITS: u64 = 1 << 19;
-/// Shorter factors are multiplied at once, and those of at least the second number of bits have keys.
+/// Shorter factors than these are multiplied at once, and those that are not shorter than the
+/// second have keys.
 const AT_ONCE_BITS: u64 = 1 << 13;
 const KEYED_BITS: u64 = 1 << 16;
 
