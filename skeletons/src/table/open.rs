@@ -24,7 +24,7 @@ pub(super) struct Head {
     /// Whether owners note what is inserted.
     pub(super) notes_new: bool,
     /// Those that were dead when it was opened.
-    dead_before: Vec<Pe>,
+    pub(super) dead_before: Vec<Pe>,
 }
 
 impl Head {

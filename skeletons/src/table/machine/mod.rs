@@ -31,6 +31,7 @@ mod kind;
 mod message;
 mod order;
 mod share;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -46,6 +47,7 @@ pub use self::message::{Effect, MessageOf, Request, Told, Work, WorkOf};
 pub use self::share::Known;
 
 /// What this PE has asked of a share.
+#[derive(Clone, PartialEq, Hash)]
 struct Asked<B> {
     /// To whom it was sent.
     owner: Pe,
