@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`supervision`], [`membership`] | the runtime's own state machines, in every order of events | few PEs, few tasks |
 //! | [`supersteps`] | the same of a skeleton: bulk-synchronous runs | few PEs, few ranks |
+//! | [`tables`] | and of another: distributed tables | few PEs, few requests |
 //! | [`spin`] | the same protocol, written again in Promela | the same |
 //!
 //! The first drives [`ultramarine_runtime::protocol`] unchanged: what is proven is what runs. This
@@ -18,3 +19,4 @@ pub mod search;
 pub mod spin;
 pub mod supersteps;
 pub mod supervision;
+pub mod tables;

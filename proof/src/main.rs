@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use ultramarine_proof::membership::MembershipCase;
 use ultramarine_proof::supersteps::SuperstepsCase;
 use ultramarine_proof::supervision::SupervisionCase;
+use ultramarine_proof::tables::TablesCase;
 use ultramarine_proof::{search, spin};
 
 /// Proofs that a job survives the deaths of its processes.
@@ -34,6 +35,11 @@ enum Proof {
     },
     /// Search all states of a few PEs that compute in supersteps
     Supersteps {
+        #[command(flatten)]
+        cases: Cases,
+    },
+    /// Search all states of a few PEs that hold a distributed table
+    Tables {
         #[command(flatten)]
         cases: Cases,
     },
@@ -90,6 +96,7 @@ fn main() -> ExitCode {
             cases.search(quick, MembershipCase::large)
         }
         Proof::Supersteps { cases } => cases.search(SuperstepsCase::quick(), SuperstepsCase::large),
+        Proof::Tables { cases } => cases.search(TablesCase::quick(), TablesCase::large),
         Proof::Spin { large } => spin_says(large),
     };
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -5,3 +5,4 @@ mod membership;
 mod spin;
 mod supersteps;
 mod supervision;
+mod tables;

@@ -121,8 +121,8 @@ pub(super) fn reply(answer: Answer<Value>) -> Reply {
 /// # Panics
 ///
 /// A request was made twice, or was answered and is not there. An answer is another than the map's,
-/// or that of a moment before the request was asked or after it was answered. What one PE has asked
-/// was done in another order.
+/// or that of a moment before the request was asked or after it was answered. A PE's update was done
+/// after what it has asked later. (What has changed nothing may be: another owner does it again.)
 pub(super) fn check(share: Pe, all: &[Asked], order: &[usize]) -> Map {
     let (mut map, mut states, mut replies) = (Map::new(), vec![Map::new()], Vec::new());
     for number in order {
@@ -136,9 +136,10 @@ pub(super) fn check(share: Pe, all: &[Asked], order: &[usize]) -> Map {
     for (number, asked) in of_share {
         let Some((answered, reply)) = &asked.answered else { continue };
         let is_before = |other: usize| {
-            let Asked { by, answered, .. } = &all[other];
+            let Asked { by, verb, answered, .. } = &all[other];
+            let is_update = matches!(verb, Verb::Add | Verb::Mix | Verb::Take);
             answered.as_ref().is_some_and(|(when, _)| *when < asked.when)
-                || *by == asked.by && other < number
+                || is_update && *by == asked.by && other < number
         };
         let is_after = |other: usize| all[other].when > *answered;
         let first = order.iter().rposition(|other| is_before(*other)).map_or(0, |last| last + 1);
