@@ -238,6 +238,10 @@ impl<K: Kind> Machine<K> {
     }
 
     fn hear_request(&mut self, share: Pe, request: Request, batch: K::Batch) {
+        if self.dead.contains(&request.by) {
+            // What it has asked may be done, but no PE knows any more whether it is.
+            return self.waste.push(batch);
+        }
         if self.owner(share) != self.me {
             // Who asks knows of deaths of which this PE will hear.
             self.early.push((share, request, batch));
@@ -323,9 +327,7 @@ impl<K: Kind> Machine<K> {
             }
         }
         for (share, request, batch) in take(&mut self.early) {
-            if request.by != dead {
-                self.hear_request(share, request, batch);
-            }
+            self.hear_request(share, request, batch);
         }
         let orphans = self.asked.iter().filter(|(_, asked)| asked.owner == dead);
         for share in orphans.map(|(share, _)| *share).collect::<Vec<_>>() {

@@ -254,6 +254,31 @@ fn ask_all_shares(world: &mut World<Processor>, pes: u32) {
     });
 }
 
+/// Where a PE begins late, it may come after the news of the death.
+#[test]
+fn what_a_dead_pe_has_asked_is_not_done_again() {
+    let [owner, asker, copy] = [0, 1, 2].map(Pe::new);
+    let mut machine = Machine::<Numbered>::new(copy, topology(3), 1, BTreeSet::new());
+    machine.died(asker);
+    machine.begin();
+    let request = Request { by: asker, number: 0, answered_before: 0 };
+    let rows: Many<_> = vec![(0, 1)].into();
+    let (entries, last) = ((Vec::new(), Vec::new().into()), Some((0, Known::default())));
+    let (change, answer) = ((0, Change::Inserted(rows.clone())), Answer::Inserted(vec![1]));
+    for (from, message) in [
+        (asker, MessageOf::Ask(request, (0, Batch::Insert(rows)))),
+        (owner, MessageOf::Fill { entries, is_first: true, last }),
+        (owner, MessageOf::Change { index: 1, request, change, answer }),
+    ] {
+        machine.receive(from, (owner, message));
+    }
+    machine.died(owner);
+    let effects = machine.take_effects();
+    let applies = |effect: &_| matches!(effect, Effect::Do(_, Work::Apply(..)));
+    assert!(!effects.iter().any(applies));
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Do(_, Work::Follow(_)))));
+}
+
 proptest! {
     // As many cases as the environment variable `PROPTEST_CASES` says, 256 by default.
 

@@ -121,8 +121,9 @@ pub(super) fn reply(answer: Answer<Value>) -> Reply {
 /// # Panics
 ///
 /// A request was made twice, or was answered and is not there. An answer is another than the map's,
-/// or that of a moment before the request was asked or after it was answered. A PE's update was done
-/// after what it has asked later. (What has changed nothing may be: another owner does it again.)
+/// or that of a moment before the request was asked or after it was answered. A PE's update was
+/// done after what it has asked later. (What has changed nothing may be: another owner does it
+/// again.)
 pub(super) fn check(share: Pe, all: &[Asked], order: &[usize]) -> Map {
     let (mut map, mut states, mut replies) = (Map::new(), vec![Map::new()], Vec::new());
     for number in order {
