@@ -46,9 +46,9 @@ fn each_rule_is_needed() {
         (TrustsCopies, &one, ANSWERS_STAY),
         (AnswersReadersAtOnce, &reads, ANSWERS_STAY),
         (MakesNoCopies, &one, COPIES_AGREE),
-        (BelievesFormerOwners, &two_copies, REQUESTS_ARE_DONE_ONCE),
+        (BelievesFormerOwners, &two_copies, COPIES_AGREE),
         (ForgetsEarlyRequests, &one, EVERY_REQUEST_ENDS),
-        (TakesPieces, &pieces, ANSWERS_STAY),
+        (TakesPieces, &pieces, REQUESTS_ARE_DONE_ONCE),
     ] {
         let search = first_fault(TablesCase { mutant: Some(mutant), ..case.clone() });
         println!("{mutant:?}: {search}");

@@ -17,8 +17,8 @@
 //!   know has changed nothing that anybody was told of.
 //! - **Order.** An owner applies one request after the other, and copies follow in that order. What
 //!   is only read is answered in turn, too: so no answer shows what may still be lost.
-//!   A request that has changed nothing is done anew by the next owner, perhaps after a later update
-//!   of the same PE that did not wait for its answer.
+//!   A request that has changed nothing is done anew by the next owner, perhaps after a later
+//!   update of the same PE that did not wait for its answer.
 //! - **Deaths.** The first copy becomes the owner, and has new copies made: they get all entries,
 //!   and follow from there. As a share begins, its copies are made likewise.
 //! - **Loss.** A PE that becomes the owner without having had all entries says so, unless it was to
