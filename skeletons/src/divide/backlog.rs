@@ -2,19 +2,20 @@
 //!
 //! A part that can be stolen must be a task, which costs an allocation and a place in a shared
 //! queue: about 70 ns. Most parts are never stolen, because a thief takes the oldest one, which is
-//! the largest. So most parts wait in a plain stack, which costs almost nothing. A part is
-//! *offered* as a task if it is on one of the first [`LEVELS_OFFERED`] levels, or if it is among
-//! the oldest when the worker has few waiting tasks left (like the lazy tasks of Mohr, Kranz and
-//! Halstead, 1991, and the private deques of Acar, Charguéraud and Rainey, 2013).
+//! the largest. So a part waits in a plain queue, which costs almost nothing, and only the oldest
+//! are *offered* as tasks: those of the first [`LEVELS_OFFERED`] levels, and at each beat a few
+//! more, if the worker has few waiting tasks left (heartbeat scheduling: Acar, Charguéraud, Guatto,
+//! Rainey and Sieczkowski, 2018; before it, the lazy tasks of Mohr, Kranz and Halstead, 1991). A
+//! *beat* is when the worker [polls the runtime](Context::poll_runtime).
 
-use std::mem;
+use std::collections::VecDeque;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Fork};
 use ultramarine_topology::Distance;
 
 /// The number of levels below a task's own problem on which all parts are offered. If problems are
 /// divided in two, these are 127 parts, so that many thieves find work at once.
-const LEVELS_OFFERED: u32 = 7;
+pub(super) const LEVELS_OFFERED: u32 = 7;
 
 /// A worker with fewer waiting tasks than this offers more. So thieves find tasks, and its own PE
 /// does not fish for tasks because of a pool that only looks empty.
@@ -23,20 +24,15 @@ const OFFERED_MIN: usize = 4;
 /// The number of parts that it then offers.
 const OFFERED_AT_ONCE: usize = 4;
 
-/// A part that waits in the backlog.
-pub(super) enum BacklogPart<'pe, P, R> {
-    /// It is on the plain stack. If it is offered, PEs within this radius may steal it.
-    Hidden(P, Distance),
-    Offered(Fork<'pe, P, Result<R, TaskError>>),
-    /// A placeholder while it is moved.
-    Taken,
-}
+/// A part that another thread may solve, and the future of its solution if it does.
+pub(super) type Offered<'pe, P, R> = Fork<'pe, P, Result<R, TaskError>>;
 
-/// The parts that wait, the oldest first.
+/// The parts that wait.
 pub(super) struct Backlog<'pe, P, R> {
-    parts: Vec<BacklogPart<'pe, P, R>>,
-    /// The number of parts, from the first, that are offered or need not be.
-    offered: usize,
+    /// The oldest parts, the oldest first.
+    offered: Vec<Offered<'pe, P, R>>,
+    /// All younger ones, the oldest first.
+    hidden: VecDeque<P>,
     /// Whether this is the only worker of its PE.
     is_only_worker: bool,
     /// Whether it is the only worker of the job.
@@ -47,27 +43,30 @@ impl<'pe, P, R> Backlog<'pe, P, R> {
     pub(super) fn new(cx: &Context) -> Self {
         let is_only_worker = cx.threads() == 1;
         let is_alone = is_only_worker && cx.pes() == 1;
-        Backlog { parts: Vec::new(), offered: 0, is_only_worker, is_alone }
+        Backlog { offered: Vec::new(), hidden: VecDeque::new(), is_only_worker, is_alone }
     }
 
-    /// Adds a part, which PEs within this radius may steal once it is offered.
-    pub(super) fn push(&mut self, part: P, radius: Distance) {
-        self.parts.push(BacklogPart::Hidden(part, radius));
+    /// Adds a part.
+    #[inline]
+    pub(super) fn push(&mut self, part: P) {
+        self.hidden.push_back(part);
     }
 
-    /// Takes the youngest part.
-    pub(super) fn pop(&mut self) -> BacklogPart<'pe, P, R> {
-        let Some(part) = self.parts.pop() else { unreachable!("each part is pushed once") };
-        self.offered = self.offered.min(self.parts.len());
+    /// Takes the youngest part, unless it is [on offer](Self::pop_offered).
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<P> {
+        self.hidden.pop_back()
+    }
+
+    /// Takes the youngest part that is on offer.
+    pub(super) fn pop_offered(&mut self) -> Offered<'pe, P, R> {
+        let Some(part) = self.offered.pop() else { unreachable!("each part is pushed once") };
         part
     }
 
-    /// Offers all hidden parts.
-    pub(super) fn offer_all(
-        &mut self,
-        fork: impl FnMut(Distance, P) -> Fork<'pe, P, Result<R, TaskError>>,
-    ) {
-        self.offer(usize::MAX, fork);
+    /// Makes all parts tasks.
+    pub(super) fn fork_all(&mut self, fork: impl FnMut(P) -> Offered<'pe, P, R>) {
+        self.offered.extend(self.hidden.drain(..).map(fork));
     }
 
     /// Offers parts as needed, after a problem on this level was divided.
@@ -75,35 +74,23 @@ impl<'pe, P, R> Backlog<'pe, P, R> {
         &mut self,
         cx: &Context,
         level: u32,
-        fork: impl FnMut(Distance, P) -> Fork<'pe, P, Result<R, TaskError>>,
+        radius: impl Fn(&P) -> Distance,
+        mut fork: impl FnMut(P) -> Offered<'pe, P, R>,
     ) {
-        if level < LEVELS_OFFERED {
-            self.offer(usize::MAX, fork);
-        } else if !self.is_alone && cx.offered() < OFFERED_MIN {
-            self.offer(OFFERED_AT_ONCE, fork);
-        }
-    }
-
-    /// Offers the oldest `count` hidden parts.
-    fn offer(
-        &mut self,
-        count: usize,
-        mut fork: impl FnMut(Distance, P) -> Fork<'pe, P, Result<R, TaskError>>,
-    ) {
-        if self.is_alone {
-            return;
-        }
-        let end = self.offered.saturating_add(count).min(self.parts.len());
-        for part in &mut self.parts[self.offered..end] {
-            *part = match mem::replace(part, BacklogPart::Taken) {
+        let mut count = match level {
+            _ if self.is_alone => 0,
+            ..LEVELS_OFFERED => usize::MAX,
+            _ if cx.offered() < OFFERED_MIN => OFFERED_AT_ONCE,
+            _ => 0,
+        };
+        while count > 0 && let Some(part) = self.hidden.pop_front() {
+            if self.is_only_worker && radius(&part) == Distance::ZERO {
                 // No other worker may take it.
-                BacklogPart::Hidden(part, Distance::ZERO) if self.is_only_worker => {
-                    BacklogPart::Hidden(part, Distance::ZERO)
-                }
-                BacklogPart::Hidden(part, radius) => BacklogPart::Offered(fork(radius, part)),
-                other => other,
-            };
+                self.hidden.push_front(part);
+                return;
+            }
+            self.offered.push(fork(part));
+            count -= 1;
         }
-        self.offered = end;
     }
 }

@@ -37,7 +37,7 @@ const QUIET_TURN_FACTOR: u32 = 8;
 const TURN_EVERY_MAX: Duration = Duration::from_millis(1);
 
 /// A worker looks at the clock after this number of tasks at the latest.
-const TASKS_BETWEEN_TURNS_MAX: u32 = 256;
+const TASKS_BETWEEN_TURNS_MAX: u32 = 4096;
 
 /// A worker without work polls without a pause for this long. After that it lets other threads of
 /// the machine go first between two polls.
