@@ -312,10 +312,10 @@ impl Context {
 
     /// What a long task should know of its PE. Call it often, between small pieces of work: the PE
     /// also handles its messages here. Returns `None` most of the time, and a new [`Demand`] every
-    /// few microseconds.
+    /// few microseconds, or as soon as a thief asks for work.
     #[inline]
     pub fn poll_runtime(&self) -> Option<Demand> {
-        turn_if_due(&self.pe).then(|| self.demand())
+        (turn_if_due(&self.pe) || self.pe.queues.wanted.is_set()).then(|| self.demand())
     }
 
     /// Has what this task has sent go out now, and not when it awaits something or ends. For a task
@@ -332,7 +332,10 @@ impl Context {
         self.pe.expect(within.min(EXPECTED_MAX));
     }
 
+    #[cold]
+    #[inline(never)]
     fn demand(&self) -> Demand {
+        self.pe.queues.wanted.clear();
         Demand {
             is_work_wanted: self.pe.queues.sees_none_to_steal(),
             // A cancelled task stops where it yields.
