@@ -10,7 +10,7 @@
 //! of levels, whether they are levels of the recursion, futures that poll each other, or their
 //! drops.
 
-use super::backlog::{Backlog, LEVELS_OFFERED, Offered};
+use super::backlog::Backlog;
 use super::{Algorithm, AlgorithmContext};
 use crate::parts::Parts;
 use crate::result_future::ResultFuture;
@@ -154,14 +154,13 @@ where
     }
 
     fn solve_divisible(&mut self, problem: A::Problem, level: u32) -> Solved<A::Solution> {
-        let demand = self.cx.poll_runtime();
-        if demand.is_none() && (LEVELS_OFFERED..LEVELS_MAX).contains(&level) {
-            return self.divide(problem, level, |_| {});
+        match self.cx.poll_runtime() {
+            None if level < LEVELS_MAX => self.divide(problem, level, false),
+            demand => self.solve_at_beat(problem, level, demand),
         }
-        self.solve_at_beat(problem, level, demand)
     }
 
-    /// Solves a problem that is not trivial, at a beat, or on one of the first levels or the last.
+    /// Solves a problem that is not trivial, at a beat or on the last level.
     #[cold]
     #[inline(never)]
     fn solve_at_beat(
@@ -186,32 +185,38 @@ where
                 let divided = {
                     let mut recursion = Recursion::new(&cx, placement, algorithm);
                     // It does not poll again, or two tasks would only give way to each other.
-                    into_future(recursion.divide(problem, level, |_| {}))
+                    into_future(recursion.divide(problem, level, false))
                 };
                 divided.await
             })));
         }
-        self.divide(problem, level, |own| {
-            let radius = |part: &A::Problem| radius(cx, placement, part);
-            let fork = |part| fork(cx, placement, algorithm, part);
-            own.backlog.keep_on_offer(cx, level, radius, fork);
-        })
+        self.divide(problem, level, demand.is_some_and(|demand| demand.is_work_wanted))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn offer(&mut self) {
+        let (cx, placement, algorithm) = (self.cx, self.placement, self.algorithm);
+        let fork = |radius, part| cx.fork(radius, task(placement, algorithm), part);
+        self.backlog.offer(|part| radius(cx, placement, part), fork);
     }
 
     /// Leaves all parts to whichever worker takes them first.
     fn pause(&mut self) {
         let (cx, placement, algorithm) = (self.cx, self.placement, self.algorithm);
-        self.backlog.fork_all(|part| fork(cx, placement, algorithm, part));
+        self.backlog.fork_all(|part| {
+            cx.fork(radius(cx, placement, &part), task(placement, algorithm), part)
+        });
         self.is_paused = true;
     }
 
-    /// Solves a problem that is not trivial, and offers parts once it is divided.
+    /// Solves a problem that is not trivial.
     #[inline]
     fn divide(
         &mut self,
         problem: A::Problem,
         level: u32,
-        offer: impl FnOnce(&mut Self),
+        is_work_wanted: bool,
     ) -> Solved<A::Solution> {
         let below = level + 1;
         let solutions = self.algorithm.divide(self.view(), &problem).first_first(
@@ -227,7 +232,9 @@ where
                 }
             },
             |own, part| {
-                offer(own);
+                if is_work_wanted || own.backlog.offers_too_little() {
+                    own.offer();
+                }
                 own.solve(part, below)
             },
             // The youngest first, because the oldest is the most likely to be stolen.
@@ -270,21 +277,6 @@ fn radius<P>(cx: &Context, placement: impl Fn(&Context, &P) -> Placement, part: 
         Placement::Within(radius) => radius,
         Placement::On(_) => Distance::ZERO,
     }
-}
-
-/// Makes a part a task, which its parent takes back unless another thread is faster.
-fn fork<A, X, W>(
-    cx: &Context,
-    placement: W,
-    algorithm: A,
-    part: A::Problem,
-) -> Offered<'_, A::Problem, A::Solution>
-where
-    A: Algorithm<X>,
-    X: AlgorithmContext,
-    W: Fn(&Context, &A::Problem) -> Placement + Stateless,
-{
-    cx.fork(radius(cx, placement, &part), task(placement, algorithm), part)
 }
 
 /// Awaits the missing solutions, and combines all.

@@ -16,8 +16,8 @@ const EXPECTED_MAX: Duration = Duration::from_millis(2);
 /// What a long task should know of its PE; see [`Context::poll_runtime`].
 #[derive(Clone, Copy, Debug)]
 pub struct Demand {
-    /// Workers of this PE or of others may be out of work, and no task waits here: the task should
-    /// spawn a part of its work.
+    /// Workers of this PE or of others may be out of work: one of them has found nothing here that
+    /// it may take, or no task waits here. The task should spawn a part of its work.
     pub is_work_wanted: bool,
     /// Tasks wait that come before all others (such as one whose [time is up](Context::timeout)),
     /// or this task is [cancelled](Context::is_cancelled): the task should
@@ -335,9 +335,9 @@ impl Context {
     #[cold]
     #[inline(never)]
     fn demand(&self) -> Demand {
-        self.pe.queues.wanted.clear();
+        let is_asked = self.pe.queues.wanted.take();
         Demand {
-            is_work_wanted: self.pe.queues.sees_none_to_steal(),
+            is_work_wanted: is_asked || self.pe.queues.sees_none_to_steal(),
             // A cancelled task stops where it yields.
             is_turn_wanted: self.pe.queues.has_ready() || self.is_cancelled(),
         }

@@ -353,6 +353,7 @@ mod tests {
         assert_eq!(tasks_between_turns_of(micros(1), true), 16);
         assert_eq!(tasks_between_turns_of(micros(20), false), 4);
         assert_eq!(tasks_between_turns_of(micros(20), true), 160);
-        assert_eq!(tasks_between_turns_of(micros(1000), true), TASKS_BETWEEN_TURNS_MAX);
+        assert_eq!(tasks_between_turns_of(micros(1000), true), 1000);
+        assert_eq!(tasks_between_turns_of(micros(10_000), true), 1000);
     }
 }

@@ -74,8 +74,8 @@ pub(crate) struct Queues<T> {
     substitutes: Lock<Vec<Arc<Activity>>>,
 }
 
-/// Set by a thief that finds nothing to take, a worker of this PE or a FISH from another; cleared
-/// by the first worker that sees it amid a task. It has a cache line to itself: all workers read it
+/// Set by a thief that finds nothing to take, a worker of this PE or a FISH from another; taken
+/// back by the first worker that sees it amid a task. It has a cache line to itself: all workers read it
 /// often, and hardly any thread writes it.
 #[derive(Default)]
 #[repr(align(128))]
@@ -93,8 +93,9 @@ impl Wanted {
         }
     }
 
-    pub(crate) fn clear(&self) {
-        self.0.store(false, Ordering::Relaxed);
+    /// Whether it was set until now.
+    pub(crate) fn take(&self) -> bool {
+        self.is_set() && self.0.swap(false, Ordering::Relaxed)
     }
 }
 
