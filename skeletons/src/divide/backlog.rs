@@ -9,8 +9,6 @@
 //! the runtime](ultramarine_runtime::executor::Context::poll_runtime).
 
 use std::collections::VecDeque;
-use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Fork};
 use ultramarine_topology::Distance;
 
 /// A task has this number of parts on offer, if there are any; and it offers this number at once.
@@ -18,13 +16,12 @@ use ultramarine_topology::Distance;
 /// tasks for that: the fewer are on offer, the larger are the next ones.)
 const OFFERED_MIN: usize = 4;
 
-/// A part that another thread may solve, and the future of its solution if it does.
-pub(super) type Offered<'pe, P, R> = Fork<'pe, P, Result<R, TaskError>>;
-
-/// The parts that wait.
-pub(super) struct Backlog<'pe, P, R> {
+/// The parts that wait. `F` is a part that another thread may take. The skeletons and the simulator
+/// divide with it; programs need not.
+#[derive(Debug)]
+pub struct Backlog<P, F> {
     /// The oldest parts, the oldest first. Some may have been stolen.
-    offered: Vec<Offered<'pe, P, R>>,
+    offered: Vec<F>,
     /// All younger ones, the oldest first.
     hidden: VecDeque<P>,
     /// [`OFFERED_MIN`], or none if this is the only worker of the job.
@@ -33,43 +30,46 @@ pub(super) struct Backlog<'pe, P, R> {
     is_only_worker: bool,
 }
 
-impl<'pe, P, R> Backlog<'pe, P, R> {
-    pub(super) fn new(cx: &Context) -> Self {
-        let is_only_worker = cx.threads() == 1;
-        let offered_min = if is_only_worker && cx.pes() == 1 { 0 } else { OFFERED_MIN };
+impl<P, F> Backlog<P, F> {
+    /// The empty backlog of a task on a PE with this number of threads, in a job of this number of
+    /// PEs.
+    pub fn new(threads: usize, pes: u32) -> Self {
+        let is_only_worker = threads == 1;
+        let offered_min = if is_only_worker && pes == 1 { 0 } else { OFFERED_MIN };
         Backlog { offered: Vec::new(), hidden: VecDeque::new(), offered_min, is_only_worker }
     }
 
     /// Adds a part.
     #[inline]
-    pub(super) fn push(&mut self, part: P) {
+    pub fn push(&mut self, part: P) {
         self.hidden.push_back(part);
+    }
+
+    /// The youngest part, unless it is on offer.
+    #[inline]
+    pub fn youngest(&self) -> Option<&P> {
+        self.hidden.back()
     }
 
     /// Takes the youngest part, unless it is [on offer](Self::pop_offered).
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<P> {
+    pub fn pop(&mut self) -> Option<P> {
         self.hidden.pop_back()
     }
 
     /// Takes the youngest part that is on offer.
-    pub(super) fn pop_offered(&mut self) -> Offered<'pe, P, R> {
-        let Some(part) = self.offered.pop() else { unreachable!("each part is pushed once") };
-        part
+    pub fn pop_offered(&mut self) -> Option<F> {
+        self.offered.pop()
     }
 
     /// Whether parts should be offered though no thief asks.
     #[inline]
-    pub(super) fn offers_too_little(&self) -> bool {
+    pub fn offers_too_little(&self) -> bool {
         self.offered.len() < self.offered_min
     }
 
     /// Offers the oldest parts, each within its radius.
-    pub(super) fn offer(
-        &mut self,
-        radius: impl Fn(&P) -> Distance,
-        mut fork: impl FnMut(Distance, P) -> Offered<'pe, P, R>,
-    ) {
+    pub fn offer(&mut self, radius: impl Fn(&P) -> Distance, mut fork: impl FnMut(Distance, P) -> F) {
         for _ in 0..self.offered_min {
             let Some(radius) = self.hidden.front().map(&radius) else { return };
             if radius == Distance::ZERO && self.is_only_worker {
@@ -81,7 +81,7 @@ impl<'pe, P, R> Backlog<'pe, P, R> {
     }
 
     /// Makes all parts tasks.
-    pub(super) fn fork_all(&mut self, fork: impl FnMut(P) -> Offered<'pe, P, R>) {
+    pub(super) fn fork_all(&mut self, fork: impl FnMut(P) -> F) {
         self.offered.extend(self.hidden.drain(..).map(fork));
     }
 }

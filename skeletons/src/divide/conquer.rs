@@ -17,7 +17,9 @@ use crate::result_future::ResultFuture;
 use std::future::ready;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{self, AbortOnDrop, Context, Demand, Placement, Portable};
+use ultramarine_runtime::executor::{
+    self, AbortOnDrop, Context, Demand, Fork, Placement, Portable,
+};
 use ultramarine_topology::{Distance, Pe};
 
 /// The largest depth of the recursion in one task. A worker's stack of 16 MiB leaves 32 KiB to each
@@ -32,6 +34,9 @@ pub(super) const AWAY_MAX: usize = 250;
 /// A solution, or how to wait for it if other tasks solve parts of it. (The second box keeps it
 /// short enough for two registers.)
 type Solved<R> = Result<R, Box<ResultFuture<R>>>;
+
+/// A part that another thread may solve, and the future of its solution if it does.
+type PartFork<'pe, P, R> = Fork<'pe, P, Result<R, TaskError>>;
 
 fn into_future<R: Portable>(solved: Solved<R>) -> ResultFuture<R> {
     match solved {
@@ -124,7 +129,7 @@ struct Recursion<'pe, A: Algorithm<X>, X: AlgorithmContext, W> {
     cx: &'pe Context,
     placement: W,
     algorithm: A,
-    backlog: Backlog<'pe, A::Problem, A::Solution>,
+    backlog: Backlog<A::Problem, PartFork<'pe, A::Problem, A::Solution>>,
     /// Whether other tasks should have their turn before anything else is solved here.
     is_paused: bool,
 }
@@ -136,7 +141,8 @@ where
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
     fn new(cx: &'pe Context, placement: W, algorithm: A) -> Self {
-        Recursion { cx, placement, algorithm, backlog: Backlog::new(cx), is_paused: false }
+        let backlog = Backlog::new(cx.threads(), cx.pes());
+        Recursion { cx, placement, algorithm, backlog, is_paused: false }
     }
 
     fn view(&self) -> &'pe X {
@@ -238,10 +244,7 @@ where
                 own.solve(part, below)
             },
             // The youngest first, because the oldest is the most likely to be stolen.
-            |own| match own.backlog.pop() {
-                Some(part) => own.solve(part, below),
-                None => own.solve_offered(below),
-            },
+            |own| own.solve_youngest(below),
         );
         match A::Parts::all_ok(solutions) {
             Ok(solutions) => Ok(self.algorithm.combine(self.view(), problem, solutions)),
@@ -251,12 +254,29 @@ where
         }
     }
 
+    /// Solves the youngest part.
+    #[inline]
+    fn solve_youngest(&mut self, level: u32) -> Solved<A::Solution> {
+        let (algorithm, view) = (self.algorithm, self.view());
+        // It is looked at where it lies. A part of three fields that was put there a moment ago, one
+        // by one, and is taken as a whole, holds the processor up, for a tenth of a division.
+        let is_trivial = |part| algorithm.is_trivial(view, part);
+        let is_trivial = self.backlog.youngest().is_some_and(is_trivial);
+        match self.backlog.pop() {
+            Some(part) if is_trivial => Ok(algorithm.solve(view, part)),
+            Some(part) => self.solve_divisible(part, level),
+            None => self.solve_offered(level),
+        }
+    }
+
     /// Solves the youngest part on offer, unless it is stolen, or has to wait for the end of a
     /// pause.
     #[cold]
     #[inline(never)]
     fn solve_offered(&mut self, level: u32) -> Solved<A::Solution> {
-        let fork = self.backlog.pop_offered();
+        let Some(fork) = self.backlog.pop_offered() else {
+            unreachable!("each part is pushed once")
+        };
         let stolen = if self.is_paused {
             // Other workers may take it during the pause.
             fork.leave()

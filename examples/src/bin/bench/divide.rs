@@ -113,7 +113,7 @@ impl Job {
         let mut found = Measurements::default();
         let Solvers { algorithm, stolen_within: radius, .. } = solvers();
         let problem = || black_box(Problem::new(N, 0));
-        let threads = NonZero::new(cx.threads() as usize);
+        let threads = NonZero::new(cx.threads());
         let chili = chili::ThreadPool::with_config(chili::Config {
             thread_count: threads,
             ..Default::default()
