@@ -22,6 +22,42 @@ pub trait Parts: Sized {
     /// Applies `f` to each item of a mapped collection.
     fn map<T: Send, U: Send>(all: Self::Mapped<T>, f: impl FnMut(T) -> U) -> Self::Mapped<U>;
 
+    /// Applies `put_by` to all parts but the first, and then `first` to that one. Where `put_by` has
+    /// returned nothing, `last` makes the item afterwards: the last first.
+    ///
+    /// ```
+    /// use ultramarine::skeletons::Parts;
+    /// let mut stack = Vec::new();
+    /// let put_by = |stack: &mut Vec<_>, n| {
+    ///     stack.push(n);
+    ///     None
+    /// };
+    /// let squares = [3, 1, 2].first_first(&mut stack, put_by, |_, n| n * n, |stack| {
+    ///     stack.pop().map_or(0, |n| n * n)
+    /// });
+    /// assert_eq!(squares, [9, 1, 4]);
+    /// ```
+    fn first_first<S, T: Send>(
+        self,
+        state: &mut S,
+        put_by: impl FnMut(&mut S, Self::Item) -> Option<T>,
+        first: impl FnOnce(&mut S, Self::Item) -> T,
+        last: impl FnMut(&mut S) -> T,
+    ) -> Self::Mapped<T>;
+
+    /// The values if all are there, or else what was given.
+    fn all_ok<T: Send, E: Send>(
+        mut all: Self::Mapped<Result<T, E>>,
+    ) -> Result<Self::Mapped<T>, Self::Mapped<Result<T, E>>> {
+        if all.as_mut().iter().any(Result::is_err) {
+            return Err(all);
+        }
+        Ok(Self::map(all, |item| match item {
+            Ok(item) => item,
+            Err(_) => unreachable!("all are there"),
+        }))
+    }
+
     /// Applies `f` to each part, on all threads of this PE.
     ///
     /// ```
@@ -49,25 +85,66 @@ impl<P, const N: usize> Parts for [P; N] {
         all.map(f)
     }
 
+    #[inline]
+    fn first_first<S, T: Send>(
+        self,
+        state: &mut S,
+        mut put_by: impl FnMut(&mut S, P) -> Option<T>,
+        first: impl FnOnce(&mut S, P) -> T,
+        mut last: impl FnMut(&mut S) -> T,
+    ) -> [T; N] {
+        let mut parts = self.into_iter();
+        if N == 2 {
+            // The usual case. The direct way saves … ns for each division.
+            let (left, right) = two(parts);
+            let right = put_by(state, right);
+            let left = first(state, left);
+            let right = match right {
+                Some(right) => right,
+                None => last(state),
+            };
+            return from_two(left, right);
+        }
+        let mut items = [const { None }; N];
+        if let (Some(part), Some((item, others))) = (parts.next(), items.split_first_mut()) {
+            others.iter_mut().zip(parts).for_each(|(item, part)| *item = put_by(state, part));
+            *item = Some(first(state, part));
+            for item in others.iter_mut().rev().filter(|item| item.is_none()) {
+                *item = Some(last(state));
+            }
+        }
+        items.map(|item| item.expect("each item is made"))
+    }
+
     fn join_each<T: Send>(self, f: &(impl Fn(P) -> T + Sync)) -> [T; N]
     where
         P: Send,
     {
         if N == 2 {
             // The usual case. The direct way saves 4 ns for each division.
-            let mut parts = self.into_iter();
-            let (Some(left), Some(right)) = (parts.next(), parts.next()) else {
-                unreachable!("there are two parts")
-            };
-            let (one, other) = rayon::join(|| f(left), || f(right));
-            let mut both = [one, other].into_iter();
-            return array::from_fn(|_| both.next().expect("there are two results"));
+            let (left, right) = two(self.into_iter());
+            let (left, right) = rayon::join(|| f(left), || f(right));
+            return from_two(left, right);
         }
         let mut results = [const { None }; N];
         join_halves(&mut self.map(Some), &mut results, f);
         let mut results = results.into_iter().flatten();
         array::from_fn(|_| results.next().expect("each part has a result"))
     }
+}
+
+/// The items of an array of two.
+fn two<T, const N: usize>(mut items: array::IntoIter<T, N>) -> (T, T) {
+    let (Some(left), Some(right)) = (items.next(), items.next()) else {
+        unreachable!("there are two items")
+    };
+    (left, right)
+}
+
+/// An array of two.
+fn from_two<T, const N: usize>(left: T, right: T) -> [T; N] {
+    let mut both = [Some(left), Some(right)];
+    array::from_fn(|n| both[n].take().expect("there are two items"))
 }
 
 impl<P> Parts for Vec<P> {
@@ -80,6 +157,25 @@ impl<P> Parts for Vec<P> {
 
     fn map<T: Send, U: Send>(all: Vec<T>, f: impl FnMut(T) -> U) -> Vec<U> {
         all.into_iter().map(f).collect()
+    }
+
+    fn first_first<S, T: Send>(
+        self,
+        state: &mut S,
+        mut put_by: impl FnMut(&mut S, P) -> Option<T>,
+        first: impl FnOnce(&mut S, P) -> T,
+        mut last: impl FnMut(&mut S) -> T,
+    ) -> Vec<T> {
+        let mut parts = self.into_iter();
+        let Some(part) = parts.next() else { return Vec::new() };
+        let others: Vec<Option<T>> = parts.map(|part| put_by(state, part)).collect();
+        let mut items = Vec::with_capacity(others.len() + 1);
+        items.push(Some(first(state, part)));
+        items.extend(others);
+        for item in items.iter_mut().rev().filter(|item| item.is_none()) {
+            *item = Some(last(state));
+        }
+        items.into_iter().flatten().collect()
     }
 
     fn join_each<T: Send>(self, f: &(impl Fn(P) -> T + Sync)) -> Vec<T>

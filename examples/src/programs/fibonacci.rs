@@ -7,7 +7,7 @@
 
 use crate::{DivideFlags, Job, Solvers, ranged, run_program};
 use serde::{Deserialize, Serialize};
-use ultramarine::Result;
+use ultramarine::{Result, Stateless};
 use ultramarine::prelude::*;
 
 /// Compute the Fibonacci number F(N), where F(0) = 0 and F(1) = 1, by divide and conquer.
@@ -36,9 +36,9 @@ const NEAR: u32 = 16;
 /// small job. A PE that dies loses only its own placed problems, and those placed by them.
 const LEVELS_PLACED: u32 = 5;
 
-/// A part of the problem.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-struct Problem {
+/// A number to compute.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Problem {
     n: u32,
     threshold: u32,
     /// The number of divisions from the whole problem to this part.
@@ -46,11 +46,18 @@ struct Problem {
 }
 
 impl Problem {
-    fn is_trivial(&self) -> bool {
+    /// The number F(n), which is divided down to F(threshold).
+    pub fn new(n: u32, threshold: u32) -> Self {
+        Problem { n, threshold, level: 0 }
+    }
+
+    /// Whether it is not divided.
+    pub fn is_trivial(&self) -> bool {
         self.n < 2 || self.n <= self.threshold
     }
 
-    fn parts(&self) -> [Problem; 2] {
+    /// The two numbers whose sum it is.
+    pub fn parts(&self) -> [Problem; 2] {
         [1, 2].map(|less| Problem { n: self.n - less, level: self.level + 1, ..*self })
     }
 
@@ -71,11 +78,13 @@ fn fibonacci(n: u32) -> u64 {
     if n < 2 { n.into() } else { fibonacci(n - 1) + fibonacci(n - 2) }
 }
 
-fn sequential(problem: Problem) -> u64 {
+/// The number, by a plain recursion.
+pub fn sequential(problem: Problem) -> u64 {
     fibonacci(problem.n)
 }
 
-fn with_rayon(problem: Problem) -> u64 {
+/// The number, by a recursion with [`rayon::join`].
+pub fn with_rayon(problem: Problem) -> u64 {
     if problem.is_trivial() {
         return sequential(problem);
     }
@@ -84,14 +93,13 @@ fn with_rayon(problem: Problem) -> u64 {
     a + b
 }
 
-/// The program: reads its flags, and runs the job.
-pub fn main() -> Result<()> {
-    run_program("fibonacci", run)
-}
-
-async fn run(job: Job, arguments: Arguments) -> Result<()> {
-    let Arguments { n, threshold, divide } = arguments;
-    let solvers = Solvers {
+/// How skeletons compute the number, and how it is computed without them.
+pub fn solvers() -> Solvers<
+    impl Algorithm<Problem = Problem, Solution = u64>,
+    impl Fn(&Problem) -> Distance + Stateless,
+    impl Fn(&Problem) -> Distance + Stateless,
+> {
+    Solvers {
         algorithm: DivideAndConquer::new(
             Problem::is_trivial,
             sequential,
@@ -102,7 +110,16 @@ async fn run(job: Job, arguments: Arguments) -> Result<()> {
         placed_within: Problem::placed_within,
         rayon: with_rayon,
         sequential,
-    };
-    let (_, report) = divide.solve(&job, solvers, Problem { n, threshold, level: 0 }).await?;
+    }
+}
+
+/// The program: reads its flags, and runs the job.
+pub fn main() -> Result<()> {
+    run_program("fibonacci", run)
+}
+
+async fn run(job: Job, arguments: Arguments) -> Result<()> {
+    let Arguments { n, threshold, divide } = arguments;
+    let (_, report) = divide.solve(&job, solvers(), Problem::new(n, threshold)).await?;
     report.print()
 }

@@ -159,6 +159,9 @@ impl Node {
             is_kept
         });
         self.waiting = waiting;
+        if !self.waiting.is_empty() {
+            host.want_work();
+        }
         self.waiting.iter().map(|waiting| waiting.until).min()
     }
 

@@ -38,6 +38,8 @@ pub trait Host {
     fn packs_later(&mut self, _: &Fish) -> bool {
         false
     }
+    /// A FISH waits here for a task: whoever divides work here should offer some.
+    fn want_work(&mut self) {}
     /// Puts a stolen task into the pool.
     fn accept(&mut self, parcel: Parcel);
     /// Runs a task that was placed here, before those in the pool.

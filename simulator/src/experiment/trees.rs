@@ -121,14 +121,17 @@ pub(super) struct QueensTree {
     /// Supervise the tasks
     #[arg(long)]
     supervised: bool,
+    /// A part becomes a task only if another worker may take it, as in `par_divide_and_conquer`
+    #[arg(long)]
+    lazy: bool,
 }
 
 impl Experiment for QueensTree {
     fn run(&self, each: &mut Each<'_>) -> Result<(), ExperimentError> {
         let name = format!("queens {}, {} rows", self.board, self.threshold);
         let problem = Queens::new(self.board, self.threshold);
-        let (step_ns, is_supervised) = (self.step_ns.into(), self.supervised);
-        let tree = SpawnTree { problem, step_ns, is_supervised };
+        let (step_ns, is_supervised, is_lazy) = (self.step_ns.into(), self.supervised, self.lazy);
+        let tree = SpawnTree { problem, step_ns, is_supervised, is_lazy };
         run_tree(self.sweep.bases(1, Preset::Gemini)?, &name, &tree, each)
     }
 
@@ -155,6 +158,9 @@ pub(super) struct FibonacciTree {
     /// Supervise the tasks
     #[arg(long)]
     supervised: bool,
+    /// A part becomes a task only if another worker may take it, as in `par_divide_and_conquer`
+    #[arg(long)]
+    lazy: bool,
 }
 
 /// The most divisions between a number and the threshold: 2^25 tasks or so.
@@ -170,9 +176,9 @@ impl Experiment for FibonacciTree {
             )));
         }
         let name = format!("fib {n}, threshold {threshold}");
-        let (step_ns, is_supervised) = (self.step_ns.into(), self.supervised);
+        let (step_ns, is_supervised, is_lazy) = (self.step_ns.into(), self.supervised, self.lazy);
         let problem = Fibonacci { n, threshold };
-        let tree = SpawnTree { problem, step_ns, is_supervised };
+        let tree = SpawnTree { problem, step_ns, is_supervised, is_lazy };
         run_tree(self.sweep.bases(16, Preset::Gemini)?, &name, &tree, each)
     }
 

@@ -120,6 +120,9 @@ impl EngineSite for SimulatedSite {
         }
     }
 
+    /// Workloads see the pool.
+    fn want_work(&self) {}
+
     fn accept(self: &Arc<Self>, parcel: Parcel) {
         self.workers().accept(parcel);
     }

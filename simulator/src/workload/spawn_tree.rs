@@ -1,8 +1,10 @@
-//! Trees of tasks that spawn tasks: each problem that is not small is a task that spawns one for
-//! each of its parts, and awaits them. Fibonacci numbers and queens (`HdpH-RS` §6.5).
+//! Trees of tasks that spawn tasks. Each problem that is not small is a task that spawns one for
+//! each of its parts, and awaits them; or a task solves it with all of its parts, but for those that
+//! others take, as `par_divide_and_conquer` does. Fibonacci numbers and queens (`HdpH-RS` §6.5).
 
-use super::{Activity, Batch, SpawnMode, SpawnPlace, TaskContext, Workload};
+use super::{Activity, Batch, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
 use ultramarine_runtime::protocol::message::Bytes;
+use ultramarine_skeletons::Backlog;
 use ultramarine_topology::Distance;
 
 /// What is divided. A problem, and each part of it, is a number.
@@ -25,6 +27,61 @@ pub struct SpawnTree<P> {
     pub step_ns: f64,
     /// Whether its tasks are supervised.
     pub is_supervised: bool,
+    /// Whether a part becomes a task only if another worker may take it.
+    pub is_lazy: bool,
+}
+
+/// What a task that keeps its parts solves between two beats: the time on its clock.
+const BEAT_NS: u64 = 16_000;
+
+/// A task that keeps its parts, as the recursion of `par_divide_and_conquer`.
+struct Division<P> {
+    all: SpawnTree<P>,
+    backlog: Backlog<u64, ()>,
+    /// The steps that it has taken.
+    steps: u64,
+    is_awaited: bool,
+}
+
+impl<P: Problem> Division<P> {
+    fn new(all: SpawnTree<P>, problem: u64) -> Self {
+        // Other PEs may always take parts.
+        let mut backlog = Backlog::new(1, 2);
+        backlog.push(problem);
+        Division { all, backlog, steps: 0, is_awaited: false }
+    }
+}
+
+impl<P: Problem> Activity for Division<P> {
+    fn step(&mut self, cx: &mut TaskContext<'_>) -> Step {
+        let Division { all, backlog, .. } = self;
+        let (mut steps, mut offered) = (0, Vec::new());
+        while (steps as f64 * all.step_ns) < BEAT_NS as f64
+            && let Some(problem) = backlog.pop()
+        {
+            steps += all.problem.steps(problem);
+            // The first is solved next.
+            all.problem.parts(problem).into_iter().rev().for_each(|part| backlog.push(part));
+            if backlog.offers_too_little() {
+                backlog.offer(|_| Distance::ONE, |_, part| offered.push(part));
+            }
+        }
+        if cx.is_work_wanted && offered.is_empty() {
+            backlog.offer(|_| Distance::ONE, |_, part| offered.push(part));
+        }
+        for part in offered {
+            let (body, mode) = all.task(part);
+            cx.spawn(body, mode);
+        }
+        self.steps += steps;
+        if steps > 0 {
+            return Step::Compute((steps as f64 * self.all.step_ns) as u64);
+        }
+        if !std::mem::replace(&mut self.is_awaited, true) {
+            return Step::Await;
+        }
+        Step::End(self.steps + cx.sum(), None)
+    }
 }
 
 impl<P: Problem> SpawnTree<P> {
@@ -49,6 +106,9 @@ impl<P: Problem> Workload for SpawnTree<P> {
 
     fn start(&self, body: &Bytes) -> Option<Box<dyn Activity>> {
         let problem = u64::from_le_bytes((*body.few).try_into().ok()?);
+        if self.is_lazy {
+            return Some(Box::new(Division::new(*self, problem)));
+        }
         let (own, parts) = (self.problem.steps(problem), self.problem.parts(problem));
         let compute_ns = Some((own as f64 * self.step_ns) as u64);
         let tasks = Some(parts.into_iter().map(|part| self.task(part)).collect());
@@ -58,6 +118,10 @@ impl<P: Problem> Workload for SpawnTree<P> {
 
     fn expected(&self) -> u64 {
         self.steps(self.problem.whole())
+    }
+
+    fn polls(&self) -> bool {
+        self.is_lazy
     }
 }
 
@@ -182,7 +246,7 @@ mod tests {
     #[test]
     fn the_steps_of_a_problem_do_not_depend_on_the_threshold() {
         fn steps<P: Problem>(problem: P) -> u64 {
-            SpawnTree { problem, step_ns: 1.0, is_supervised: false }.expected()
+            SpawnTree { problem, step_ns: 1.0, is_supervised: false, is_lazy: false }.expected()
         }
         let [one, other] = [3, 5].map(|threshold| steps(Queens::new(9, threshold)));
         assert_eq!(one, other);

@@ -2,108 +2,86 @@
 //!
 //! A part that can be stolen must be a task, which costs an allocation and a place in a shared
 //! queue: about 70 ns. Most parts are never stolen, because a thief takes the oldest one, which is
-//! the largest. So most parts wait in a plain stack, which costs almost nothing. A part is
-//! *offered* as a task if it is on one of the first [`LEVELS_OFFERED`] levels, or if it is among
-//! the oldest when the worker has few waiting tasks left (like the lazy tasks of Mohr, Kranz and
-//! Halstead, 1991, and the private deques of Acar, Charguéraud and Rainey, 2013).
+//! the largest. So a part waits in a plain queue, which costs almost nothing, and only the oldest
+//! are *offered* as tasks: the first [`OFFERED_MIN`], and some more at each beat at which a thief
+//! finds too little (heartbeat scheduling: Acar, Charguéraud, Guatto, Rainey and Sieczkowski, 2018;
+//! before it, the lazy tasks of Mohr, Kranz and Halstead, 1991). A *beat* is when the worker [polls
+//! the runtime](ultramarine_runtime::executor::Context::poll_runtime).
 
-use std::mem;
-use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Fork};
+use std::collections::VecDeque;
 use ultramarine_topology::Distance;
 
-/// The number of levels below a task's own problem on which all parts are offered. If problems are
-/// divided in two, these are 127 parts, so that many thieves find work at once.
-const LEVELS_OFFERED: u32 = 7;
-
-/// A worker with fewer waiting tasks than this offers more. So thieves find tasks, and its own PE
-/// does not fish for tasks because of a pool that only looks empty.
+/// A task has this number of parts on offer, if there are any; and it offers this number at once.
+/// So thieves find something though the task computes for long between two beats. (Few parts become
+/// tasks for that: the fewer are on offer, the larger are the next ones.)
 const OFFERED_MIN: usize = 4;
 
-/// The number of parts that it then offers.
-const OFFERED_AT_ONCE: usize = 4;
-
-/// A part that waits in the backlog.
-pub(super) enum BacklogPart<'pe, P, R> {
-    /// It is on the plain stack. If it is offered, PEs within this radius may steal it.
-    Hidden(P, Distance),
-    Offered(Fork<'pe, P, Result<R, TaskError>>),
-    /// A placeholder while it is moved.
-    Taken,
-}
-
-/// The parts that wait, the oldest first.
-pub(super) struct Backlog<'pe, P, R> {
-    parts: Vec<BacklogPart<'pe, P, R>>,
-    /// The number of parts, from the first, that are offered or need not be.
-    offered: usize,
+/// The parts that wait. `F` is a part that another thread may take. The skeletons and the simulator
+/// divide with it; programs need not.
+#[derive(Debug)]
+pub struct Backlog<P, F> {
+    /// The oldest parts, the oldest first. Some may have been stolen.
+    offered: Vec<F>,
+    /// All younger ones, the oldest first.
+    hidden: VecDeque<P>,
+    /// [`OFFERED_MIN`], or none if this is the only worker of the job.
+    offered_min: usize,
     /// Whether this is the only worker of its PE.
     is_only_worker: bool,
-    /// Whether it is the only worker of the job.
-    is_alone: bool,
 }
 
-impl<'pe, P, R> Backlog<'pe, P, R> {
-    pub(super) fn new(cx: &Context) -> Self {
-        let is_only_worker = cx.threads() == 1;
-        let is_alone = is_only_worker && cx.pes() == 1;
-        Backlog { parts: Vec::new(), offered: 0, is_only_worker, is_alone }
+impl<P, F> Backlog<P, F> {
+    /// The empty backlog of a task on a PE with this number of threads, in a job of this number of
+    /// PEs.
+    pub fn new(threads: usize, pes: u32) -> Self {
+        let is_only_worker = threads == 1;
+        let offered_min = if is_only_worker && pes == 1 { 0 } else { OFFERED_MIN };
+        Backlog { offered: Vec::new(), hidden: VecDeque::new(), offered_min, is_only_worker }
     }
 
-    /// Adds a part, which PEs within this radius may steal once it is offered.
-    pub(super) fn push(&mut self, part: P, radius: Distance) {
-        self.parts.push(BacklogPart::Hidden(part, radius));
+    /// Adds a part.
+    #[inline]
+    pub fn push(&mut self, part: P) {
+        self.hidden.push_back(part);
     }
 
-    /// Takes the youngest part.
-    pub(super) fn pop(&mut self) -> BacklogPart<'pe, P, R> {
-        let Some(part) = self.parts.pop() else { unreachable!("each part is pushed once") };
-        self.offered = self.offered.min(self.parts.len());
-        part
+    /// The youngest part, unless it is on offer.
+    #[inline]
+    pub fn youngest(&self) -> Option<&P> {
+        self.hidden.back()
     }
 
-    /// Offers all hidden parts.
-    pub(super) fn offer_all(
-        &mut self,
-        fork: impl FnMut(Distance, P) -> Fork<'pe, P, Result<R, TaskError>>,
-    ) {
-        self.offer(usize::MAX, fork);
+    /// Takes the youngest part, unless it is [on offer](Self::pop_offered).
+    #[inline]
+    pub fn pop(&mut self) -> Option<P> {
+        self.hidden.pop_back()
     }
 
-    /// Offers parts as needed, after a problem on this level was divided.
-    pub(super) fn keep_on_offer(
-        &mut self,
-        cx: &Context,
-        level: u32,
-        fork: impl FnMut(Distance, P) -> Fork<'pe, P, Result<R, TaskError>>,
-    ) {
-        if level < LEVELS_OFFERED {
-            self.offer(usize::MAX, fork);
-        } else if !self.is_alone && cx.offered() < OFFERED_MIN {
-            self.offer(OFFERED_AT_ONCE, fork);
+    /// Takes the youngest part that is on offer.
+    pub fn pop_offered(&mut self) -> Option<F> {
+        self.offered.pop()
+    }
+
+    /// Whether parts should be offered though no thief asks.
+    #[inline]
+    pub fn offers_too_little(&self) -> bool {
+        self.offered.len() < self.offered_min
+    }
+
+    /// Offers the oldest parts, each within its radius.
+    pub fn offer(&mut self, radius: impl Fn(&P) -> Distance, mut fork: impl FnMut(Distance, P) -> F) {
+        for _ in 0..self.offered_min {
+            let Some(radius) = self.hidden.front().map(&radius) else { return };
+            if radius == Distance::ZERO && self.is_only_worker {
+                // No other worker may take it, nor what comes behind it, which is smaller.
+                return;
+            }
+            self.offered.extend(self.hidden.pop_front().map(|part| fork(radius, part)));
         }
     }
 
-    /// Offers the oldest `count` hidden parts.
-    fn offer(
-        &mut self,
-        count: usize,
-        mut fork: impl FnMut(Distance, P) -> Fork<'pe, P, Result<R, TaskError>>,
-    ) {
-        if self.is_alone {
-            return;
-        }
-        let end = self.offered.saturating_add(count).min(self.parts.len());
-        for part in &mut self.parts[self.offered..end] {
-            *part = match mem::replace(part, BacklogPart::Taken) {
-                // No other worker may take it.
-                BacklogPart::Hidden(part, Distance::ZERO) if self.is_only_worker => {
-                    BacklogPart::Hidden(part, Distance::ZERO)
-                }
-                BacklogPart::Hidden(part, radius) => BacklogPart::Offered(fork(radius, part)),
-                other => other,
-            };
-        }
-        self.offered = end;
+    /// Makes all parts tasks.
+    pub(super) fn fork_all(&mut self, fork: impl FnMut(P) -> F) {
+        self.offered.extend(self.hidden.drain(..).map(fork));
     }
 }

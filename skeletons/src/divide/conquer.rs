@@ -10,14 +10,16 @@
 //! of levels, whether they are levels of the recursion, futures that poll each other, or their
 //! drops.
 
-use super::backlog::{Backlog, BacklogPart};
+use super::backlog::Backlog;
 use super::{Algorithm, AlgorithmContext};
 use crate::parts::Parts;
 use crate::result_future::ResultFuture;
 use std::future::ready;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{self, AbortOnDrop, Context, Placement, Portable};
+use ultramarine_runtime::executor::{
+    self, AbortOnDrop, Context, Demand, Fork, Placement, Portable,
+};
 use ultramarine_topology::{Distance, Pe};
 
 /// The largest depth of the recursion in one task. A worker's stack of 16 MiB leaves 32 KiB to each
@@ -29,21 +31,17 @@ const LEVELS_MAX: u32 = 500;
 /// size would exist before one of them is solved.
 pub(super) const AWAY_MAX: usize = 250;
 
-/// A solution, or how to wait for it.
-enum Solved<R> {
-    Now(R),
-    /// Other tasks solve parts of it.
-    Later(ResultFuture<R>),
-    /// The caller should wait now, so that other tasks have their turn.
-    Paused(ResultFuture<R>),
-}
+/// A solution, or how to wait for it if other tasks solve parts of it. (The second box keeps it
+/// short enough for two registers.)
+type Solved<R> = Result<R, Box<ResultFuture<R>>>;
 
-impl<R: Portable> Solved<R> {
-    fn into_future(self) -> ResultFuture<R> {
-        match self {
-            Solved::Now(solution) => Box::pin(ready(Ok(solution))),
-            Solved::Later(ending) | Solved::Paused(ending) => ending,
-        }
+/// A part that another thread may solve, and the future of its solution if it does.
+type PartFork<'pe, P, R> = Fork<'pe, P, Result<R, TaskError>>;
+
+fn into_future<R: Portable>(solved: Solved<R>) -> ResultFuture<R> {
+    match solved {
+        Ok(solution) => Box::pin(ready(Ok(solution))),
+        Err(ending) => *ending,
     }
 }
 
@@ -122,138 +120,183 @@ where
     X: AlgorithmContext,
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
-    let mut backlog = Backlog::new(cx);
-    solve(cx, placement, algorithm, problem, level, &mut backlog).into_future()
+    into_future(Recursion::new(cx, placement, algorithm).solve(problem, level))
 }
 
-/// Solves a problem in this task, except for parts that others solve meanwhile. The result must be
-/// awaited only if there are such parts, or if other tasks should have a turn. `level` is the depth
-/// of the problem below the task's first one.
-fn solve<'pe, A, X, W>(
+/// The recursion of one task. It solves problems, except for parts that others solve meanwhile. A
+/// problem's `level` is its depth below the task's first one.
+struct Recursion<'pe, A: Algorithm<X>, X: AlgorithmContext, W> {
     cx: &'pe Context,
     placement: W,
     algorithm: A,
-    problem: A::Problem,
-    level: u32,
-    backlog: &mut Backlog<'pe, A::Problem, A::Solution>,
-) -> Solved<A::Solution>
-where
-    A: Algorithm<X>,
-    X: AlgorithmContext,
-    W: Fn(&Context, &A::Problem) -> Placement + Stateless,
-{
-    let view = AlgorithmContext::of(cx);
-    if algorithm.is_trivial(view, &problem) {
-        return Solved::Now(algorithm.solve(view, problem));
-    }
-    let fork = |radius, part| cx.fork(radius, task(placement, algorithm), part);
-    if level == LEVELS_MAX {
-        backlog.offer_all(fork);
-        // It must be a pause, or all problems of this level would become tasks before one is
-        // solved.
-        return Solved::Paused(begin(cx, Distance::ZERO.into(), placement, algorithm, problem));
-    }
-    if cx.poll_runtime().is_some_and(|demand| demand.is_turn_wanted) {
-        backlog.offer_all(fork);
-        let cx = cx.clone();
-        return Solved::Paused(Box::pin(async move {
-            cx.yield_now().await;
-            let divided = {
-                let mut backlog = Backlog::new(&cx);
-                // It does not poll again, or two tasks would only give way to each other.
-                divide(&cx, placement, algorithm, problem, level, &mut backlog).into_future()
-            };
-            divided.await
-        }));
-    }
-    divide(cx, placement, algorithm, problem, level, backlog)
-}
-
-/// Solves a problem that is not trivial.
-fn divide<'pe, A, X, W>(
-    cx: &'pe Context,
-    placement: W,
-    algorithm: A,
-    problem: A::Problem,
-    level: u32,
-    backlog: &mut Backlog<'pe, A::Problem, A::Solution>,
-) -> Solved<A::Solution>
-where
-    A: Algorithm<X>,
-    X: AlgorithmContext,
-    W: Fn(&Context, &A::Problem) -> Placement + Stateless,
-{
-    let task = task(placement, algorithm);
-    let mut first = None;
-    let mut solutions = algorithm.divide(AlgorithmContext::of(cx), &problem).map_each(|part| {
-        if first.is_none() {
-            first = Some(part);
-            return None;
-        }
-        match placement(cx, &part) {
-            Placement::Within(radius) => {
-                backlog.push(part, radius);
-                None
-            }
-            Placement::On(pe) => Some(Solved::Later(wait_for(cx.spawn_at(pe, task, part)))),
-        }
-    });
-    backlog.keep_on_offer(cx, level, |radius, part| cx.fork(radius, task, part));
-    let below = level + 1;
-    let mut is_paused = false;
-    if let (Some(part), Some((solution, others))) = (first, solutions.as_mut().split_first_mut()) {
-        let solved = solve(cx, placement, algorithm, part, below, backlog);
-        is_paused = matches!(solved, Solved::Paused(_));
-        *solution = Some(solved);
-        // The youngest first, because the oldest is the most likely to be stolen.
-        for solution in others.iter_mut().rev().filter(|solution| solution.is_none()) {
-            let solved = solve_youngest(cx, placement, algorithm, below, backlog, is_paused);
-            is_paused |= matches!(solved, Solved::Paused(_));
-            *solution = Some(solved);
-        }
-    }
-    if solutions.as_mut().iter().all(|solution| matches!(solution, Some(Solved::Now(_)))) {
-        let solutions = A::Parts::map(solutions, now);
-        return Solved::Now(algorithm.combine(AlgorithmContext::of(cx), problem, solutions));
-    }
-    let ending = combine_later(AlgorithmContext::of(cx), algorithm, problem, solutions);
-    if is_paused { Solved::Paused(ending) } else { Solved::Later(ending) }
-}
-
-/// Solves the youngest problem of the backlog, unless it is stolen, or has to wait for the end of a
-/// pause.
-#[inline]
-fn solve_youngest<'pe, A, X, W>(
-    cx: &'pe Context,
-    placement: W,
-    algorithm: A,
-    level: u32,
-    backlog: &mut Backlog<'pe, A::Problem, A::Solution>,
+    backlog: Backlog<A::Problem, PartFork<'pe, A::Problem, A::Solution>>,
+    /// Whether other tasks should have their turn before anything else is solved here.
     is_paused: bool,
-) -> Solved<A::Solution>
+}
+
+impl<'pe, A, X, W> Recursion<'pe, A, X, W>
 where
     A: Algorithm<X>,
     X: AlgorithmContext,
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
 {
-    let part = match backlog.pop() {
-        BacklogPart::Hidden(part, _) => part,
-        // Other workers may steal it during the pause.
-        BacklogPart::Offered(fork) if is_paused => {
-            return Solved::Paused(wait_for(fork.leave()));
-        }
-        BacklogPart::Offered(fork) => match fork.take_back() {
-            Ok(part) => part,
-            Err(stolen) => return Solved::Later(wait_for(stolen)),
-        },
-        BacklogPart::Taken => unreachable!("the placeholder is replaced at once"),
-    };
-    if is_paused {
-        let cx = cx.clone();
-        let solve = move || solve_as_task(&cx, placement, algorithm, part, level);
-        return Solved::Paused(Box::pin(async move { solve().await }));
+    fn new(cx: &'pe Context, placement: W, algorithm: A) -> Self {
+        let backlog = Backlog::new(cx.threads(), cx.pes());
+        Recursion { cx, placement, algorithm, backlog, is_paused: false }
     }
-    solve(cx, placement, algorithm, part, level, backlog)
+
+    fn view(&self) -> &'pe X {
+        X::of(self.cx)
+    }
+
+    // Inlined, so that a trivial problem costs no call.
+    #[inline]
+    fn solve(&mut self, problem: A::Problem, level: u32) -> Solved<A::Solution> {
+        if self.algorithm.is_trivial(self.view(), &problem) {
+            Ok(self.algorithm.solve(self.view(), problem))
+        } else {
+            self.solve_divisible(problem, level)
+        }
+    }
+
+    fn solve_divisible(&mut self, problem: A::Problem, level: u32) -> Solved<A::Solution> {
+        match self.cx.poll_runtime() {
+            None if level < LEVELS_MAX => self.divide(problem, level, false),
+            demand => self.solve_at_beat(problem, level, demand),
+        }
+    }
+
+    /// Solves a problem that is not trivial, at a beat or on the last level.
+    #[cold]
+    #[inline(never)]
+    fn solve_at_beat(
+        &mut self,
+        problem: A::Problem,
+        level: u32,
+        demand: Option<Demand>,
+    ) -> Solved<A::Solution> {
+        let (cx, placement, algorithm) = (self.cx, self.placement, self.algorithm);
+        if level == LEVELS_MAX {
+            self.pause();
+            // It must be a pause, or all problems of this level would become tasks before one is
+            // solved.
+            let solution = begin(cx, Distance::ZERO.into(), placement, algorithm, problem);
+            return Err(Box::new(solution));
+        }
+        if demand.is_some_and(|demand| demand.is_turn_wanted) {
+            self.pause();
+            let cx = cx.clone();
+            return Err(Box::new(Box::pin(async move {
+                cx.yield_now().await;
+                let divided = {
+                    let mut recursion = Recursion::new(&cx, placement, algorithm);
+                    // It does not poll again, or two tasks would only give way to each other.
+                    into_future(recursion.divide(problem, level, false))
+                };
+                divided.await
+            })));
+        }
+        self.divide(problem, level, demand.is_some_and(|demand| demand.is_work_wanted))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn offer(&mut self) {
+        let (cx, placement, algorithm) = (self.cx, self.placement, self.algorithm);
+        let fork = |radius, part| cx.fork(radius, task(placement, algorithm), part);
+        self.backlog.offer(|part| radius(cx, placement, part), fork);
+    }
+
+    /// Leaves all parts to whichever worker takes them first.
+    fn pause(&mut self) {
+        let (cx, placement, algorithm) = (self.cx, self.placement, self.algorithm);
+        self.backlog.fork_all(|part| {
+            cx.fork(radius(cx, placement, &part), task(placement, algorithm), part)
+        });
+        self.is_paused = true;
+    }
+
+    /// Solves a problem that is not trivial.
+    #[inline]
+    fn divide(
+        &mut self,
+        problem: A::Problem,
+        level: u32,
+        is_work_wanted: bool,
+    ) -> Solved<A::Solution> {
+        let below = level + 1;
+        let solutions = self.algorithm.divide(self.view(), &problem).first_first(
+            self,
+            |own, part| match (own.placement)(own.cx, &part) {
+                Placement::Within(_) => {
+                    own.backlog.push(part);
+                    None
+                }
+                Placement::On(pe) => {
+                    let task = task(own.placement, own.algorithm);
+                    Some(Err(Box::new(wait_for(own.cx.spawn_at(pe, task, part)))))
+                }
+            },
+            |own, part| {
+                if is_work_wanted || own.backlog.offers_too_little() {
+                    own.offer();
+                }
+                own.solve(part, below)
+            },
+            // The youngest first, because the oldest is the most likely to be stolen.
+            |own| own.solve_youngest(below),
+        );
+        match A::Parts::all_ok(solutions) {
+            Ok(solutions) => Ok(self.algorithm.combine(self.view(), problem, solutions)),
+            Err(solutions) => {
+                Err(Box::new(combine_later(self.view(), self.algorithm, problem, solutions)))
+            }
+        }
+    }
+
+    /// Solves the youngest part.
+    #[inline]
+    fn solve_youngest(&mut self, level: u32) -> Solved<A::Solution> {
+        let (algorithm, view) = (self.algorithm, self.view());
+        // It is looked at where it lies. A part of three fields that was put there a moment ago, one
+        // by one, and is taken as a whole, holds the processor up, for a tenth of a division.
+        let is_trivial = |part| algorithm.is_trivial(view, part);
+        let is_trivial = self.backlog.youngest().is_some_and(is_trivial);
+        match self.backlog.pop() {
+            Some(part) if is_trivial => Ok(algorithm.solve(view, part)),
+            Some(part) => self.solve_divisible(part, level),
+            None => self.solve_offered(level),
+        }
+    }
+
+    /// Solves the youngest part on offer, unless it is stolen, or has to wait for the end of a
+    /// pause.
+    #[cold]
+    #[inline(never)]
+    fn solve_offered(&mut self, level: u32) -> Solved<A::Solution> {
+        let Some(fork) = self.backlog.pop_offered() else {
+            unreachable!("each part is pushed once")
+        };
+        let stolen = if self.is_paused {
+            // Other workers may take it during the pause.
+            fork.leave()
+        } else {
+            match fork.take_back() {
+                Ok(part) => return self.solve(part, level),
+                Err(stolen) => stolen,
+            }
+        };
+        Err(Box::new(wait_for(stolen)))
+    }
+}
+
+/// The radius within which threads may take a part that waits. A part that is to be placed, but not
+/// on another PE, is for the threads of this one.
+fn radius<P>(cx: &Context, placement: impl Fn(&Context, &P) -> Placement, part: &P) -> Distance {
+    match placement(cx, part) {
+        Placement::Within(radius) => radius,
+        Placement::On(_) => Distance::ZERO,
+    }
 }
 
 /// Awaits the missing solutions, and combines all.
@@ -262,22 +305,19 @@ fn combine_later<A: Algorithm<X>, X: AlgorithmContext>(
     view: &X,
     algorithm: A,
     problem: A::Problem,
-    mut solutions: <A::Parts as Parts>::Mapped<Option<Solved<A::Solution>>>,
+    mut solutions: <A::Parts as Parts>::Mapped<Solved<A::Solution>>,
 ) -> ResultFuture<A::Solution> {
     let view = view.clone();
     Box::pin(async move {
         for solution in solutions.as_mut() {
-            if let Some(Solved::Later(ending) | Solved::Paused(ending)) = solution {
-                *solution = Some(Solved::Now(ending.as_mut().await?));
+            if let Err(ending) = solution {
+                *solution = Ok(ending.as_mut().await?);
             }
         }
-        Ok(algorithm.combine(&view, problem, A::Parts::map(solutions, now)))
+        let solutions = A::Parts::map(solutions, |solution| match solution {
+            Ok(solution) => solution,
+            Err(_) => unreachable!("all solutions have been awaited"),
+        });
+        Ok(algorithm.combine(&view, problem, solutions))
     })
-}
-
-fn now<R>(solution: Option<Solved<R>>) -> R {
-    match solution {
-        Some(Solved::Now(solution)) => solution,
-        _ => unreachable!("all solutions have been awaited"),
-    }
 }

@@ -36,6 +36,7 @@ mod in_progress;
 mod journal;
 mod memo;
 
+pub use backlog::Backlog;
 pub(crate) use conquer::{conquer, place_on};
 pub use division::{Division, divide_and_conquer, par_divide_and_conquer, push_divide_and_conquer};
 pub use memo::MemoisedDivision;

@@ -16,8 +16,8 @@ const EXPECTED_MAX: Duration = Duration::from_millis(2);
 /// What a long task should know of its PE; see [`Context::poll_runtime`].
 #[derive(Clone, Copy, Debug)]
 pub struct Demand {
-    /// Workers of this PE or of others may be out of work, and no task waits here: the task should
-    /// spawn a part of its work.
+    /// Workers of this PE or of others may be out of work: one of them has found nothing here that
+    /// it may take, or no task waits here. The task should spawn a part of its work.
     pub is_work_wanted: bool,
     /// Tasks wait that come before all others (such as one whose [time is up](Context::timeout)),
     /// or this task is [cancelled](Context::is_cancelled): the task should
@@ -312,10 +312,10 @@ impl Context {
 
     /// What a long task should know of its PE. Call it often, between small pieces of work: the PE
     /// also handles its messages here. Returns `None` most of the time, and a new [`Demand`] every
-    /// few microseconds.
+    /// few microseconds, or as soon as a thief asks for work.
     #[inline]
     pub fn poll_runtime(&self) -> Option<Demand> {
-        turn_if_due(&self.pe).then(|| self.demand())
+        (turn_if_due(&self.pe) || self.pe.queues.wanted.is_set()).then(|| self.demand())
     }
 
     /// Has what this task has sent go out now, and not when it awaits something or ends. For a task
@@ -332,9 +332,12 @@ impl Context {
         self.pe.expect(within.min(EXPECTED_MAX));
     }
 
+    #[cold]
+    #[inline(never)]
     fn demand(&self) -> Demand {
+        let is_asked = self.pe.queues.wanted.take();
         Demand {
-            is_work_wanted: self.pe.queues.sees_none_to_steal(),
+            is_work_wanted: is_asked || self.pe.queues.sees_none_to_steal(),
             // A cancelled task stops where it yields.
             is_turn_wanted: self.pe.queues.has_ready() || self.is_cancelled(),
         }

@@ -108,6 +108,10 @@ impl<S: EngineSite> Host for EngineHost<'_, S> {
         self.state.took_fork
     }
 
+    fn want_work(&mut self) {
+        self.pe.want_work();
+    }
+
     fn accept(&mut self, parcel: Parcel) {
         self.state.tasks_came = true;
         self.pe.accept(parcel);

@@ -85,6 +85,9 @@ pub trait EngineSite {
     /// Has another thread pack a task and give it to the thief that sent this FISH.
     fn pack_later(self: &Arc<Self>, fish: Fish, task: Self::Task);
 
+    /// Asks the workers for a part of what they divide.
+    fn want_work(&self);
+
     /// Takes in a stolen task.
     fn accept(self: &Arc<Self>, parcel: Parcel);
 

@@ -130,6 +130,10 @@ impl EngineSite for Processor {
         self.pack_apart(fish, task);
     }
 
+    fn want_work(&self) {
+        self.queues.wanted.set();
+    }
+
     fn accept(self: &Arc<Self>, parcel: Parcel) {
         let shelf = self.queues.radii.shelf(parcel.radius);
         self.queues.push(shelf, Arc::new(Guest::stolen(parcel)));

@@ -54,6 +54,7 @@ impl Processor {
         {
             return false;
         }
+        self.queues.wanted.set();
         let need = self.need();
         let turn = self.turn_if_free();
         if is_first_to_send && turn.as_ref().is_none_or(|turn| turn.frames_sent == 0) {

@@ -37,7 +37,7 @@ const QUIET_TURN_FACTOR: u32 = 8;
 const TURN_EVERY_MAX: Duration = Duration::from_millis(1);
 
 /// A worker looks at the clock after this number of tasks at the latest.
-const TASKS_BETWEEN_TURNS_MAX: u32 = 256;
+const TASKS_BETWEEN_TURNS_MAX: u32 = 4096;
 
 /// A worker without work polls without a pause for this long. After that it lets other threads of
 /// the machine go first between two polls.
@@ -353,6 +353,7 @@ mod tests {
         assert_eq!(tasks_between_turns_of(micros(1), true), 16);
         assert_eq!(tasks_between_turns_of(micros(20), false), 4);
         assert_eq!(tasks_between_turns_of(micros(20), true), 160);
-        assert_eq!(tasks_between_turns_of(micros(1000), true), TASKS_BETWEEN_TURNS_MAX);
+        assert_eq!(tasks_between_turns_of(micros(1000), true), 1000);
+        assert_eq!(tasks_between_turns_of(micros(10_000), true), 1000);
     }
 }

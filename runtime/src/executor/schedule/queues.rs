@@ -24,7 +24,7 @@ use crossbeam_deque::{Injector, Stealer, Worker as Deque};
 use crossbeam_queue::SegQueue;
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A task that waits in the queues of a PE.
 pub(crate) trait Queued: Send + Sized + 'static {
@@ -65,11 +65,38 @@ pub(crate) struct Queues<T> {
     placed: SegQueue<T>,
     /// Tasks that can go on, from threads that are not workers.
     ready: SegQueue<Ready>,
+    /// Whether a thief asks for work.
+    pub(crate) wanted: Wanted,
     workers: Box<[WorkerStealers<T>]>,
     /// The number of tasks that were started by threads without deques.
     started_without_deques: Activity,
     /// What the workers without deques do.
     substitutes: Lock<Vec<Arc<Activity>>>,
+}
+
+/// Set by a thief that finds nothing to take, a worker of this PE or a FISH from another; taken
+/// back by the first worker that sees it amid a task. It has a cache line to itself: all workers read it
+/// often, and hardly any thread writes it.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct Wanted(AtomicBool);
+
+impl Wanted {
+    #[inline]
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set(&self) {
+        if !self.is_set() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it was set until now.
+    pub(crate) fn take(&self) -> bool {
+        self.is_set() && self.0.swap(false, Ordering::Relaxed)
+    }
 }
 
 /// The ends of a worker's deques that other threads use.
@@ -131,6 +158,7 @@ impl<T: Queued> Queues<T> {
             urgent: SegQueue::new(),
             placed: SegQueue::new(),
             ready: SegQueue::new(),
+            wanted: Wanted::default(),
             workers: own.iter().zip(&ready).map(ends).collect(),
             radii,
             started_without_deques: Activity::default(),

@@ -1,8 +1,9 @@
 //! Forks of threads that have no deque.
 
 use super::alone;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::thread;
+use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::Context;
 use ultramarine_testkit::eventually;
 use ultramarine_topology::Distance;
@@ -69,6 +70,35 @@ fn the_result_of_a_fork_that_has_been_run_is_not_lost() {
             }
             assert_eq!(future.await, Ok(n));
         }
+    });
+}
+
+#[test]
+fn a_join_calls_one_function_here_and_leaves_the_other_to_a_thief() {
+    static WAS_STOLEN: AtomicBool = AtomicBool::new(false);
+    async fn one(_: Context, is_stolen: bool) -> u32 {
+        if is_stolen {
+            eventually("another worker takes the other", || WAS_STOLEN.load(SeqCst));
+        }
+        1
+    }
+    async fn other(_: Context, n: u32) -> u32 {
+        WAS_STOLEN.store(true, SeqCst);
+        assert!(n > 0, "no number");
+        n
+    }
+    alone(1, async move |cx| {
+        assert_eq!(cx.join(Distance::ONE, one, false, other, 2).await, Ok((1, 2)));
+        let here = async |cx: Context, n| cx.join(Distance::ONE, one, false, other, n).await;
+        let panicked = cx.spawn(Distance::ONE, here, 0).await;
+        assert!(matches!(panicked, Err(TaskError::Panicked { .. })), "{panicked:?}");
+    });
+    WAS_STOLEN.store(false, SeqCst);
+    alone(2, async move |cx| {
+        assert_eq!(cx.join(Distance::ONE, one, true, other, 2).await, Ok((1, 2)));
+        WAS_STOLEN.store(false, SeqCst);
+        let panicked = cx.join(Distance::ONE, one, true, other, 0).await;
+        assert!(matches!(panicked, Err(TaskError::Panicked { .. })), "{panicked:?}");
     });
 }
 
