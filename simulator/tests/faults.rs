@@ -65,6 +65,21 @@ fn supersteps_that_outlive_their_roots_end_with_the_right_result() {
 }
 
 #[test]
+fn tables_count_each_update_once_or_are_lost_with_all_that_held_them() {
+    let mut total = RunTotals::default();
+    let mut saved = 0;
+    for seed in 1..=40 {
+        let run = Jobs::Tables.run(seed, false);
+        assert_eq!(run.fault, None, "{run}");
+        saved += u64::from(run.report.deaths > 0 && run.report.noted.contains_key("all updates"));
+        total.add(&run);
+    }
+    println!("{saved} tables with deaths had all updates\n{total}");
+    assert!(saved > 10, "{saved}: {total}");
+    assert!(total["restarts"] > 12, "{total}");
+}
+
+#[test]
 fn a_seed_is_a_run() {
     for seed in [3, 1 << 40] {
         let reports = [(); 2].map(|()| Jobs::Any.run(seed, false).to_string());

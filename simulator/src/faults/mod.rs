@@ -41,6 +41,8 @@ pub enum Jobs {
     Restartable,
     /// Programs in supersteps, with checkpoints in memory or without; all go on
     Supersteps,
+    /// Distributed tables, with some copies or none; all go on
+    Tables,
 }
 
 impl Jobs {
@@ -50,6 +52,7 @@ impl Jobs {
             Jobs::Any => scenario::job(seed, false),
             Jobs::Restartable => scenario::job(seed, true),
             Jobs::Supersteps => scenario::supersteps(seed),
+            Jobs::Tables => scenario::tables(seed),
         };
         Simulation::new(job, is_verbose).run()
     }

@@ -9,6 +9,7 @@ use crate::traffic::{RandomTraffic, Traffic};
 use crate::workload::graph::BEGINS_NS;
 use crate::workload::random_tree::{Program, RandomTree, TaskSpec, radii};
 use crate::workload::supersteps::StencilRun;
+use crate::workload::tables::{Plan, TableRun};
 use crate::workload::{SpawnMode, SpawnPlace};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -46,14 +47,18 @@ const LONG_PES_MAX: u32 = 30;
 /// Each of these jobs keeps this many workers busy for that time, or one for longer.
 const LONG_WORKERS: u64 = 3;
 
-/// What the chances of roots, of witnesses and of programs in supersteps differ by from all others
-/// of a seed.
+/// What the chances of roots, of witnesses, of programs in supersteps and of tables differ by from
+/// all others of a seed.
 const ROOTS: u64 = 0x0072_6f6f_7473;
 const WITNESSES: u64 = 0x7769_746e_6573;
 const SUPERSTEPS: u64 = 0x7374_6570_7321;
+const TABLES: u64 = 0x7461_626c_6573;
 
 /// About the longest step of a program in supersteps.
 const STEP_NS_MAX: u64 = 200 * MILLISECOND;
+
+/// The longest that it takes to do something with the entries of a table.
+const WORK_NS_MAX: u64 = 100 * MILLISECOND;
 
 /// One job in this many has no guards.
 const UNGUARDED_ONE_IN: u64 = 3;
@@ -187,6 +192,24 @@ pub(super) fn supersteps(seed: u64) -> SimulatedJob {
     }
     let plan = StencilRun::plan(ranks, supersteps, Saving::in_memory(when), step_ns);
     job.workload = Arc::new(StencilRun::new(plan, &job.topology));
+    job
+}
+
+/// The same machine, network and faults, and a table. Most faults come while PEs update it.
+pub(super) fn tables(seed: u64) -> SimulatedJob {
+    let mut dice = Dice::new(seed ^ TABLES);
+    let mut job = job(seed, true);
+    let copies = dice.within(0..=3) as usize;
+    let updates = dice.skewed(1..=50);
+    let last = job.faults.iter().map(|(at, _)| *at).max().unwrap_or(MILLISECOND);
+    // A PE does about as many things as there are updates of one, for each of the holders.
+    let works = (2 + copies as u64) * updates;
+    let work_ns = (last / works).clamp(10 * MICROSECOND, WORK_NS_MAX);
+    if !dice.one_in(4) {
+        job.faults.iter_mut().for_each(|(at, _)| *at += BEGINS_NS);
+    }
+    let plan = Plan { copies, updates, work_ns, dead_before: Vec::new(), topology: None };
+    job.workload = Arc::new(TableRun::new(plan, &job.topology));
     job
 }
 

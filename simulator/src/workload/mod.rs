@@ -14,6 +14,7 @@ pub mod recorded;
 pub mod search;
 pub mod spawn_tree;
 pub(crate) mod supersteps;
+pub(crate) mod tables;
 
 use std::collections::VecDeque;
 use std::ops::Range;
