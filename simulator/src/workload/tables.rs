@@ -320,7 +320,7 @@ impl Main {
             let (id, cell) = groups.open(1, false, attempt);
             let mut plan = Plan { dead_before: groups.dead(), ..self.plan.clone() };
             // An earlier root may have opened it.
-            let known = |part: &mut TablePart| plan = part.plan.clone();
+            let mut known = |part: &mut TablePart| plan = part.plan.clone();
             let wanted = groups.with_life(&cell, |life| life.act(|_, part| known(part)));
             groups.carry_out_some(&cell, wanted);
             let part = TablePart::make(groups.me(), id, &plan).ok()?;
