@@ -166,11 +166,11 @@ where
         let (place, is_supervised) = (Arc::as_ptr(&entries).addr(), cx.is_supervised());
         // It goes on though the task that has begun it is cancelled, if others wait for it.
         let own = cx.independent();
-        let begin = || {
-            let task = move |cx: Context, (place, is_supervised, table, problem)| {
-                solve_as_task(cx, functions, (place, is_supervised), table, problem)
+        let begin = |number| {
+            let task = move |cx: Context, (solve, table, problem)| {
+                solve_as_task(cx, functions, solve, table, problem)
             };
-            own.spawn_at(own.pe(), task, (place, is_supervised, table, problem))
+            own.spawn_at(own.pe(), task, ((place, is_supervised, number), table, problem))
         };
         let all = cx.pe_local::<InProgress<K, A::Solution>>();
         all.wait_for(cx.clone(), (place, key, is_supervised), entries, begin).await
@@ -181,7 +181,7 @@ where
 fn solve_as_task<A, W, K, F, X>(
     cx: Context,
     functions: (W, A, F),
-    (place, is_supervised): (usize, bool),
+    (place, is_supervised, number): (usize, bool, u64),
     table: TableRef<K, A::Solution>,
     problem: A::Problem,
 ) -> BoxFuture<'static, ()>
@@ -200,7 +200,7 @@ where
             unreachable!("a problem without a key is solved without the table")
         };
         let all = cx.pe_local::<InProgress<K, A::Solution>>();
-        let mut end = End::of(all, (place, key.clone(), is_supervised));
+        let mut end = End::of(all, (place, key.clone(), is_supervised), number);
         let cx = if is_supervised { cx.supervised() } else { cx };
         let pe = cx.pe();
         let solved = AssertUnwindSafe(solve(cx, functions, table, problem, key)).catch_unwind();
