@@ -274,8 +274,8 @@ fn look_up_at_owner<M: Functions<X>, X: AlgorithmContext>(
     })
 }
 
-/// A part of a problem.
-enum Part<K, P, R> {
+/// The solution of a part, or how to come by it.
+enum PartSolution<K, P, R> {
     Solved(R),
     /// It may be in the table.
     Keyed(Option<(K, P)>),
@@ -300,17 +300,17 @@ async fn solve<M: Functions<X>, X: AlgorithmContext>(
     } else {
         let mut parts = algorithm.divide(X::of(&cx), &problem).map_each(|part| {
             if algorithm.is_trivial(X::of(&cx), &part) {
-                return Part::Solved(algorithm.solve(X::of(&cx), part));
+                return PartSolution::Solved(algorithm.solve(X::of(&cx), part));
             }
             if let Some(key) = functions.key_of(&part) {
-                return Part::Keyed(Some((key, part)));
+                return PartSolution::Keyed(Some((key, part)));
             }
             let placement = functions.placement();
             let solution = begin(&cx, placement(&cx, &part), placement, algorithm, part);
-            Part::Awaited(Box::pin(async { Ok(solution.await?) }))
+            PartSolution::Awaited(Box::pin(async { Ok(solution.await?) }))
         });
         let keys = parts.as_mut().iter().filter_map(|part| match part {
-            Part::Keyed(Some((key, _))) => Some(key.clone()),
+            PartSolution::Keyed(Some((key, _))) => Some(key.clone()),
             _ => None,
         });
         let keys: Vec<_> = keys.collect();
@@ -318,23 +318,27 @@ async fn solve<M: Functions<X>, X: AlgorithmContext>(
         // One after the other, or all problems would be tasks before the first is solved.
         let are_many = cx.pe_local::<InProgress<M::Key, M::Solution>>().len() >= IN_PROGRESS_MAX;
         for part in parts.as_mut() {
-            let Part::Keyed(keyed) = part else { continue };
+            let PartSolution::Keyed(keyed) = part else { continue };
             *part = match (known.next().flatten(), keyed.take()) {
                 (None, Some((key, problem))) => {
                     let solution = look_up_at_owner(&cx, functions, &table, key, problem);
-                    if are_many { Part::Solved(solution.await?) } else { Part::Awaited(solution) }
+                    if are_many {
+                        PartSolution::Solved(solution.await?)
+                    } else {
+                        PartSolution::Awaited(solution)
+                    }
                 }
-                (Some(solution), _) => Part::Solved(solution),
+                (Some(solution), _) => PartSolution::Solved(solution),
                 (None, None) => unreachable!("each of these parts is looked at once"),
             };
         }
         for part in parts.as_mut() {
-            if let Part::Awaited(solution) = part {
-                *part = Part::Solved(solution.as_mut().await?);
+            if let PartSolution::Awaited(solution) = part {
+                *part = PartSolution::Solved(solution.as_mut().await?);
             }
         }
         let solutions = <M::Algorithm as Algorithm<X>>::Parts::map(parts, |part| match part {
-            Part::Solved(solution) => solution,
+            PartSolution::Solved(solution) => solution,
             _ => unreachable!("all solutions have been awaited"),
         });
         algorithm.combine(X::of(&cx), problem, solutions)
