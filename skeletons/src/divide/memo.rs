@@ -139,8 +139,8 @@ where
     }
 }
 
-/// The functions of a run: where parts without keys are solved, an algorithm, and which problems have
-/// keys.
+/// The functions of a run: where parts without keys are solved, an algorithm, and which problems
+/// have keys.
 trait Functions<X: AlgorithmContext>: Stateless {
     type Problem: Portable + Clone;
     type Solution: TableValue;

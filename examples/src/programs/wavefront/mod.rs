@@ -1,6 +1,6 @@
-//! The best local alignment of two sequences (Smith and Waterman), as a graph of tiles, or by divide
-//! and conquer with a memo. A tile needs those to the left of it and above it, so that the work goes
-//! through the matrix as a wave.
+//! The best local alignment of two sequences (Smith and Waterman), as a graph of tiles, or by
+//! divide and conquer with a memo. A tile needs those to the left of it and above it, so that the
+//! work goes through the matrix as a wave.
 //!
 //! `alignment` has what is computed.
 
