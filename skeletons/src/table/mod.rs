@@ -62,7 +62,10 @@ pub(crate) fn job_of_two<T>(
     let run = || {
         options.run(|cx| {
             let main = main(cx);
-            async { Ok(main.await) }
+            async {
+                main.await;
+                Ok(())
+            }
         })
     };
     ultramarine_testkit::bounded(run).expect("the job is well");
