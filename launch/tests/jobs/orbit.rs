@@ -3,11 +3,13 @@
 
 use crate::common::job::{die, run_restartable};
 use crate::common::launcher::{is_well_over_each_lane, over_each_lane};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use ultramarine::prelude::*;
 use ultramarine::skeletons::orbit::{From, reachable};
-use ultramarine::skeletons::table::TableError;
+use ultramarine::skeletons::table::{TableError, table};
 
 const LIMIT: u64 = 12_000;
 
@@ -113,6 +115,40 @@ fn a_lost_share_is_not_taken_for_an_empty_one() {
         };
         let error = reachable(star, (), 0_u64).copies(0).run(&cx).await.unwrap_err();
         assert!(matches!(&error, TableError::Lost { dead: 1, holders: 1, .. }), "{error}");
+        Ok(())
+    });
+}
+
+/// The process that dies when a [`Deadly`] comes here the next time.
+static VICTIM: AtomicI32 = AtomicI32::new(0);
+
+#[derive(Clone, PartialEq, Eq, Hash, Serialize)]
+struct Deadly(u64);
+
+impl<'de> Deserialize<'de> for Deadly {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        if let Some(victim) = Pid::from_raw(VICTIM.swap(0, Relaxed)) {
+            kill_process(victim, Signal::KILL).expect("it lives");
+        }
+        u64::deserialize(from).map(Deadly)
+    }
+}
+
+/// The start's owner dies when the copy has the start, and has not said so.
+#[test]
+fn the_start_is_found_though_its_owner_dies_at_once() {
+    is_well_over_each_lane(3, async |cx| {
+        let (owner, copy) = (Pe::new(1), Pe::new(2));
+        let probe = table::<Deadly, ()>(&cx, "probe").open()?;
+        let start = (0..100).find(|n| probe.owner(&Deadly(*n)) == owner).expect("it has some");
+        let victim = cx.spawn_at(owner, async |_, ()| std::process::id(), ()).await?;
+        let note = async |_: Context, victim: u32| VICTIM.store(victim.cast_signed(), Relaxed);
+        cx.spawn_at(copy, note, victim).await?;
+        let next = |end: &u64, n: &Deadly, next: &mut Vec<Deadly>| {
+            next.extend((n.0 + 1..*end).take(1).map(Deadly));
+        };
+        let found = reachable(next, start + 5, Deadly(start)).run(&cx).await?;
+        assert_eq!((found.levels, cx.dead()), (vec![1; 5], 1));
         Ok(())
     });
 }

@@ -6,6 +6,7 @@ use crate::table::{Table, TableError, TableKey, TableRef, table};
 use serde::{Deserialize, Serialize};
 use std::any::type_name;
 use std::marker::PhantomData;
+use std::mem::replace;
 use ultramarine_journal::Digest;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
@@ -194,6 +195,7 @@ where
         let table = opening.open()?;
         let data = cx.share(data);
         let search = Search::<M, D, S, O> { cx, table: &table, data: &data, moves };
+        let mut heard = cx.dead();
         let is_new =
             table.insert_if_absent(start, Found { level: 0, origin: O::of_start() }).await?;
         let mut levels = if is_new { Vec::new() } else { search.known().await? };
@@ -203,6 +205,10 @@ where
         let mut from_table_until = if is_new { None } else { Some(levels.len() + 1) };
         loop {
             let (level, dead) = (levels.len(), cx.dead());
+            // Also between two levels, or before the start was known to be there.
+            if replace(&mut heard, dead) != dead {
+                from_table_until = Some(level + 1);
+            }
             let is_from_table = from_table_until.is_some_and(|last| level <= last);
             if is_from_table {
                 // It asks all shares: one that is lost must not be taken for an empty one.
