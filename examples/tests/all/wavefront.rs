@@ -62,8 +62,11 @@ fn the_best_score_is_that_of_the_plain_algorithm() {
     let (first, second) = (files.fasta("a", &a), files.fasta("b", &b));
     let usual = expected(&a, &b, [2, -1, -2]);
     for (pes, tile) in [(1, 512), (3, 50), (2, 7), (4, 100)] {
-        let flags = format!("--pes {pes} --threads 1 --tile {tile} --json");
-        assert_eq!(align(&first, &second, &flags).report()["result"], usual, "{flags}");
+        for skeleton in ["dag", "memo"] {
+            let flags =
+                format!("--pes {pes} --threads 1 --tile {tile} --skeleton {skeleton} --json");
+            assert_eq!(align(&first, &second, &flags).report()["result"], usual, "{flags}");
+        }
     }
     assert_eq!(align(&first, &second, "--skeleton sequential --json").report()["result"], usual);
     let flags = "--pes 2 --tile 64 --match 5 --mismatch -4 --gap -3 --json";
@@ -100,10 +103,14 @@ mod mpi {
         let (a, b) = (sequence(3000, 1), sequence(4000, 2));
         let (first, second) = (files.fasta("a", &a), files.fasta("b", &b));
         let score = expected(&a, &b, [2, -1, -2]);
-        for at in ["0.05", "0.05,0.1", "0.02,0.05,0.2"] {
-            let flags = format!("--threads 1 --tile 40 --json --kill-at {at}");
+        let ways = ["dag", "memo --copies 3"];
+        let moments = ["0.05", "0.05,0.1", "0.02,0.05,0.2"];
+        for (at, way) in moments.into_iter().flat_map(|at| ways.map(|way| (at, way))) {
+            let flags = format!(
+                "--threads 1 --tile 40 --supervised --json --kill-at {at} --skeleton {way}"
+            );
             let Some(mut command) = WAVEFRONT.launched(4, &flags) else { return };
-            assert_eq!(run(command.args([&first, &second])).report()["result"], score, "{at}");
+            assert_eq!(run(command.args([&first, &second])).report()["result"], score, "{flags}");
         }
     }
 }

@@ -20,6 +20,7 @@ mod journals;
 mod latency;
 mod memo;
 mod oddities;
+mod orbit;
 mod output;
 mod progress;
 mod shared_memory;

@@ -9,6 +9,7 @@ use crate::table::{TableError, TableKey, TableValue};
 use std::any::Any;
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -28,7 +29,21 @@ pub(super) type ProblemId<K> = (usize, K, bool);
 pub(super) struct InProgress<K, R>(Mutex<HashMap<ProblemId<K>, Arc<Solve<R>>>>);
 
 /// A problem that is being solved.
-struct Solve<R>(Mutex<State<R>>);
+struct Solve<R> {
+    /// No other solve of this PE has it: one that was cancelled may end when the next one of the
+    /// same problem has begun.
+    number: u64,
+    state: Mutex<State<R>>,
+}
+
+impl<R> Solve<R> {
+    fn state(&self) -> MutexGuard<'_, State<R>> {
+        locked(&self.state)
+    }
+}
+
+/// The number of the next solve.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 struct State<R> {
     outcome: Option<Outcome<R>>,
@@ -59,47 +74,46 @@ impl<K: TableKey, R: TableValue> InProgress<K, R> {
         locked(&self.0).len()
     }
 
-    /// Waits for a problem's solution, which this PE begins to find if it does not so yet.
+    /// Waits for a problem's solution, which this PE begins to find if it does not so yet. The task
+    /// that finds it [ends](End) the solve of this number.
     pub(super) fn wait_for(
         self: Arc<Self>,
         cx: Context,
         id: ProblemId<K>,
         table: Arc<dyn Any + Send + Sync>,
-        begin: impl FnOnce() -> TaskFuture<()>,
+        begin: impl FnOnce(u64) -> TaskFuture<()>,
     ) -> Waiting<K, R> {
         let mut is_new = false;
         let mut all = locked(&self.0);
         let solve = all.entry(id).or_insert_with(|| {
             is_new = true;
             let (outcome, waiting, wakers, alone_since, task) = (None, 0, Vec::new(), None, None);
-            Arc::new(Solve(Mutex::new(State {
-                outcome,
-                waiting,
-                wakers,
-                alone_since,
-                task,
-                table,
-            })))
+            let state = State { outcome, waiting, wakers, alone_since, task, table };
+            Arc::new(Solve { number: NEXT.fetch_add(1, Relaxed), state: Mutex::new(state) })
         });
         let solve = solve.clone();
         {
-            let mut state = locked(&solve.0);
+            let mut state = solve.state();
             (state.waiting, state.alone_since) = (state.waiting + 1, None);
         }
         drop(all);
         if is_new {
-            let task = AbortOnDrop::new(begin());
-            locked(&solve.0).task = Some(task);
+            let task = AbortOnDrop::new(begin(solve.number));
+            solve.state().task = Some(task);
         }
         Waiting { cx, all: self, solve }
     }
 
-    /// A solve has ended.
-    fn end(&self, id: &ProblemId<K>, outcome: Outcome<R>) {
-        let removed = locked(&self.0).remove_entry(id);
+    /// A solve has ended, which may have been cancelled before.
+    fn end(&self, id: &ProblemId<K>, number: u64, outcome: Outcome<R>) {
+        let removed = {
+            let mut all = locked(&self.0);
+            let is_it = all.get(id).is_some_and(|solve| solve.number == number);
+            is_it.then(|| all.remove_entry(id)).flatten()
+        };
         let Some((id, solve)) = removed else { return discard(outcome) };
         let wakers = {
-            let mut state = locked(&solve.0);
+            let mut state = solve.state();
             state.outcome = Some(outcome);
             std::mem::take(&mut state.wakers)
         };
@@ -110,8 +124,10 @@ impl<K: TableKey, R: TableValue> InProgress<K, R> {
     /// Cancels the solves that no task has waited for since [`GRACE`].
     fn cancel_unwanted(&self) {
         let is_unwanted = |solve: &Solve<R>| {
-            let since = locked(&solve.0).alone_since;
-            since.is_some_and(|since| since.elapsed() >= GRACE)
+            let state = solve.state();
+            let is_unwanted = state.alone_since.is_some_and(|since| since.elapsed() >= GRACE);
+            debug_assert!(!is_unwanted || state.waiting == 0, "a task waits for it");
+            is_unwanted
         };
         let unwanted =
             locked(&self.0).extract_if(|_, solve| is_unwanted(solve)).collect::<Vec<_>>();
@@ -123,19 +139,20 @@ impl<K: TableKey, R: TableValue> InProgress<K, R> {
 pub(super) struct End<K: TableKey, R: TableValue> {
     all: Arc<InProgress<K, R>>,
     id: ProblemId<K>,
+    number: u64,
     pub(super) outcome: Outcome<R>,
 }
 
 impl<K: TableKey, R: TableValue> End<K, R> {
-    pub(super) fn of(all: Arc<InProgress<K, R>>, id: ProblemId<K>) -> Self {
-        End { all, id, outcome: Err(TaskError::Cancelled.into()) }
+    pub(super) fn of(all: Arc<InProgress<K, R>>, id: ProblemId<K>, number: u64) -> Self {
+        End { all, id, number, outcome: Err(TaskError::Cancelled.into()) }
     }
 }
 
 impl<K: TableKey, R: TableValue> Drop for End<K, R> {
     fn drop(&mut self) {
         let cancelled = Err(TaskError::Cancelled.into());
-        self.all.end(&self.id, std::mem::replace(&mut self.outcome, cancelled));
+        self.all.end(&self.id, self.number, std::mem::replace(&mut self.outcome, cancelled));
     }
 }
 
@@ -150,7 +167,7 @@ impl<K: TableKey, R: TableValue> Future for Waiting<K, R> {
     type Output = Outcome<R>;
 
     fn poll(self: Pin<&mut Self>, task: &mut TaskContext<'_>) -> Poll<Outcome<R>> {
-        let mut state = locked(&self.solve.0);
+        let mut state = self.solve.state();
         if let Some(outcome) = &state.outcome {
             return Poll::Ready(outcome.clone());
         }
@@ -166,7 +183,7 @@ impl<K: TableKey, R: TableValue> Drop for Waiting<K, R> {
         let is_unwanted = {
             // No task joins meanwhile.
             let _all = locked(&self.all.0);
-            let mut state = locked(&self.solve.0);
+            let mut state = self.solve.state();
             state.waiting -= 1;
             let is_unwanted = state.waiting == 0 && state.outcome.is_none();
             state.alone_since = is_unwanted.then(Instant::now);
@@ -180,5 +197,43 @@ impl<K: TableKey, R: TableValue> Drop for Waiting<K, R> {
             let own = self.cx.independent();
             drop(own.spawn_at(own.pe(), cancel_unwanted, ()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::job_of_two;
+
+    type All = InProgress<u32, u64>;
+
+    const ID: ProblemId<u32> = (0, 7, false);
+
+    /// Begins a solve that blocks its thread, and has this solution.
+    fn begin(cx: &Context, solution: u64) -> Waiting<u32, u64> {
+        let solve = async |cx: Context, (number, solution): (u64, u64)| {
+            let mut end = End::of(cx.pe_local::<All>(), ID, number);
+            std::thread::sleep(Duration::from_millis(50));
+            cx.yield_now().await;
+            end.outcome = Ok(solution);
+        };
+        let begin = |number| cx.spawn_at(cx.pe(), solve, (number, solution));
+        cx.pe_local::<All>().wait_for(cx.clone(), ID, Arc::new(()), begin)
+    }
+
+    #[test]
+    fn the_late_end_of_a_solve_that_was_cancelled_does_not_end_the_next() {
+        job_of_two(async |cx| {
+            let first = begin(&cx, 1);
+            // It is in the middle.
+            cx.sleep(Duration::from_millis(10)).await;
+            let solve = first.solve.clone();
+            drop(first);
+            solve.state().alone_since = Instant::now().checked_sub(2 * GRACE);
+            drop(solve);
+            cx.pe_local::<All>().cancel_unwanted();
+            assert_eq!(begin(&cx, 2).await, Ok(2));
+            assert_eq!(cx.pe_local::<All>().len(), 0);
+        });
     }
 }

@@ -32,7 +32,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{AbortOnDrop, Context, Placement, discard, panic_message};
+use ultramarine_runtime::executor::{
+    AbortOnDrop, Context, Placement, Portable, discard, panic_message,
+};
 use ultramarine_topology::{Distance, Pe};
 
 /// How often a problem is asked for again without supervision if its owner dies, and how soon.
@@ -137,25 +139,57 @@ where
     }
 }
 
-/// Solves a problem on the PE to which its key belongs, unless it is in the table, or being solved.
-fn look_up<A, W, K, F, X>(
-    cx: Context,
-    functions: (W, A, F),
-    table: TableRef<K, A::Solution>,
-    problem: A::Problem,
-) -> BoxFuture<'static, Outcome<A::Solution>>
+/// The functions of a run: where parts without keys are solved, an algorithm, and which problems
+/// have keys.
+trait Functions<X: AlgorithmContext>: Stateless {
+    type Problem: Portable + Clone;
+    type Solution: TableValue;
+    type Key: TableKey;
+    type Algorithm: Algorithm<X, Problem = Self::Problem, Solution = Self::Solution>;
+
+    fn algorithm(self) -> Self::Algorithm;
+
+    fn placement(self) -> impl Fn(&Context, &Self::Problem) -> Placement + Stateless;
+
+    fn key_of(self, problem: &Self::Problem) -> Option<Self::Key>;
+}
+
+impl<W, A, F, K, X> Functions<X> for (W, A, F)
 where
-    A: Algorithm<X>,
-    A::Problem: Clone,
-    A::Solution: TableValue,
     W: Fn(&Context, &A::Problem) -> Placement + Stateless,
-    K: TableKey,
+    A: Algorithm<X, Problem: Clone, Solution: TableValue>,
     F: Fn(&A::Problem) -> Option<K> + Stateless,
+    K: TableKey,
     X: AlgorithmContext,
 {
-    let (placement, algorithm, key_of) = functions;
+    type Problem = A::Problem;
+    type Solution = A::Solution;
+    type Key = K;
+    type Algorithm = A;
+
+    fn algorithm(self) -> A {
+        self.1
+    }
+
+    fn placement(self) -> impl Fn(&Context, &A::Problem) -> Placement + Stateless {
+        self.0
+    }
+
+    fn key_of(self, problem: &A::Problem) -> Option<K> {
+        (self.2)(problem)
+    }
+}
+
+/// Solves a problem on the PE to which its key belongs, unless it is in the table, or being solved.
+fn look_up<M: Functions<X>, X: AlgorithmContext>(
+    cx: Context,
+    functions: M,
+    table: TableRef<M::Key, M::Solution>,
+    problem: M::Problem,
+) -> BoxFuture<'static, Outcome<M::Solution>> {
     Box::pin(async move {
-        let Some(key) = key_of(&problem) else {
+        let Some(key) = functions.key_of(&problem) else {
+            let (placement, algorithm) = (functions.placement(), functions.algorithm());
             return Ok(conquer(&cx, placement, algorithm, problem).await?);
         };
         let open = table.on(&cx)?;
@@ -166,41 +200,31 @@ where
         let (place, is_supervised) = (Arc::as_ptr(&entries).addr(), cx.is_supervised());
         // It goes on though the task that has begun it is cancelled, if others wait for it.
         let own = cx.independent();
-        let begin = || {
-            let task = move |cx: Context, (place, is_supervised, table, problem)| {
-                solve_as_task(cx, functions, (place, is_supervised), table, problem)
+        let begin = |number| {
+            let task = move |cx: Context, (solve, table, problem)| {
+                solve_as_task(cx, functions, solve, table, problem)
             };
-            own.spawn_at(own.pe(), task, (place, is_supervised, table, problem))
+            own.spawn_at(own.pe(), task, ((place, is_supervised, number), table, problem))
         };
-        let all = cx.pe_local::<InProgress<K, A::Solution>>();
+        let all = cx.pe_local::<InProgress<M::Key, M::Solution>>();
         all.wait_for(cx.clone(), (place, key, is_supervised), entries, begin).await
     })
 }
 
 /// Solves a problem, and tells all that wait for it.
-fn solve_as_task<A, W, K, F, X>(
+fn solve_as_task<M: Functions<X>, X: AlgorithmContext>(
     cx: Context,
-    functions: (W, A, F),
-    (place, is_supervised): (usize, bool),
-    table: TableRef<K, A::Solution>,
-    problem: A::Problem,
-) -> BoxFuture<'static, ()>
-where
-    A: Algorithm<X>,
-    A::Problem: Clone,
-    A::Solution: TableValue,
-    W: Fn(&Context, &A::Problem) -> Placement + Stateless,
-    K: TableKey,
-    F: Fn(&A::Problem) -> Option<K> + Stateless,
-    X: AlgorithmContext,
-{
-    let (.., key_of) = functions;
+    functions: M,
+    (place, is_supervised, number): (usize, bool, u64),
+    table: TableRef<M::Key, M::Solution>,
+    problem: M::Problem,
+) -> BoxFuture<'static, ()> {
     Box::pin(async move {
-        let Some(key) = key_of(&problem) else {
+        let Some(key) = functions.key_of(&problem) else {
             unreachable!("a problem without a key is solved without the table")
         };
-        let all = cx.pe_local::<InProgress<K, A::Solution>>();
-        let mut end = End::of(all, (place, key.clone(), is_supervised));
+        let all = cx.pe_local::<InProgress<M::Key, M::Solution>>();
+        let mut end = End::of(all, (place, key.clone(), is_supervised), number);
         let cx = if is_supervised { cx.supervised() } else { cx };
         let pe = cx.pe();
         let solved = AssertUnwindSafe(solve(cx, functions, table, problem, key)).catch_unwind();
@@ -218,22 +242,13 @@ fn panicked(pe: Pe, panic: Box<dyn Any + Send>) -> TableError {
 ///
 /// Such a task does next to nothing. If it is lost it is not what killed its PE, so supervision,
 /// which lets only one suspect run at a time, does not see it the first times.
-fn look_up_at_owner<A, W, K, F, X>(
+fn look_up_at_owner<M: Functions<X>, X: AlgorithmContext>(
     cx: &Context,
-    functions: (W, A, F),
-    table: &Table<K, A::Solution>,
-    key: K,
-    problem: A::Problem,
-) -> BoxFuture<'static, Outcome<A::Solution>>
-where
-    A: Algorithm<X>,
-    A::Problem: Clone,
-    A::Solution: TableValue,
-    W: Fn(&Context, &A::Problem) -> Placement + Stateless,
-    K: TableKey,
-    F: Fn(&A::Problem) -> Option<K> + Stateless,
-    X: AlgorithmContext,
-{
+    functions: M,
+    table: &Table<M::Key, M::Solution>,
+    key: M::Key,
+    problem: M::Problem,
+) -> BoxFuture<'static, Outcome<M::Solution>> {
     let (own, is_supervised) = (cx.unsupervised(), cx.is_supervised());
     let task = move |cx: Context, (table, problem, is_supervised): (_, _, bool)| {
         let cx = if is_supervised { cx.supervised() } else { cx };
@@ -259,8 +274,8 @@ where
     })
 }
 
-/// A part of a problem.
-enum Part<K, P, R> {
+/// The solution of a part, or how to come by it.
+enum PartSolution<K, P, R> {
     Solved(R),
     /// It may be in the table.
     Keyed(Option<(K, P)>),
@@ -268,23 +283,14 @@ enum Part<K, P, R> {
 }
 
 /// Solves a problem that no task solves yet.
-async fn solve<A, W, K, F, X>(
+async fn solve<M: Functions<X>, X: AlgorithmContext>(
     cx: Context,
-    functions: (W, A, F),
-    table: TableRef<K, A::Solution>,
-    problem: A::Problem,
-    key: K,
-) -> Outcome<A::Solution>
-where
-    A: Algorithm<X>,
-    A::Problem: Clone,
-    A::Solution: TableValue,
-    W: Fn(&Context, &A::Problem) -> Placement + Stateless,
-    K: TableKey,
-    F: Fn(&A::Problem) -> Option<K> + Stateless,
-    X: AlgorithmContext,
-{
-    let (placement, algorithm, key_of) = functions;
+    functions: M,
+    table: TableRef<M::Key, M::Solution>,
+    problem: M::Problem,
+    key: M::Key,
+) -> Outcome<M::Solution> {
+    let algorithm = functions.algorithm();
     let table = table.on(&cx)?;
     if let Some(known) = table.get(key.clone()).await? {
         return Ok(known);
@@ -294,41 +300,45 @@ where
     } else {
         let mut parts = algorithm.divide(X::of(&cx), &problem).map_each(|part| {
             if algorithm.is_trivial(X::of(&cx), &part) {
-                return Part::Solved(algorithm.solve(X::of(&cx), part));
+                return PartSolution::Solved(algorithm.solve(X::of(&cx), part));
             }
-            if let Some(key) = key_of(&part) {
-                return Part::Keyed(Some((key, part)));
+            if let Some(key) = functions.key_of(&part) {
+                return PartSolution::Keyed(Some((key, part)));
             }
-            let place = placement(&cx, &part);
-            let solution = begin(&cx, place, placement, algorithm, part);
-            Part::Awaited(Box::pin(async { Ok(solution.await?) }))
+            let placement = functions.placement();
+            let solution = begin(&cx, placement(&cx, &part), placement, algorithm, part);
+            PartSolution::Awaited(Box::pin(async { Ok(solution.await?) }))
         });
         let keys = parts.as_mut().iter().filter_map(|part| match part {
-            Part::Keyed(Some((key, _))) => Some(key.clone()),
+            PartSolution::Keyed(Some((key, _))) => Some(key.clone()),
             _ => None,
         });
-        let keys: Vec<K> = keys.collect();
+        let keys: Vec<_> = keys.collect();
         let mut known = table.get_all(keys).await?.into_iter();
         // One after the other, or all problems would be tasks before the first is solved.
-        let are_many = cx.pe_local::<InProgress<K, A::Solution>>().len() >= IN_PROGRESS_MAX;
+        let are_many = cx.pe_local::<InProgress<M::Key, M::Solution>>().len() >= IN_PROGRESS_MAX;
         for part in parts.as_mut() {
-            let Part::Keyed(keyed) = part else { continue };
+            let PartSolution::Keyed(keyed) = part else { continue };
             *part = match (known.next().flatten(), keyed.take()) {
                 (None, Some((key, problem))) => {
                     let solution = look_up_at_owner(&cx, functions, &table, key, problem);
-                    if are_many { Part::Solved(solution.await?) } else { Part::Awaited(solution) }
+                    if are_many {
+                        PartSolution::Solved(solution.await?)
+                    } else {
+                        PartSolution::Awaited(solution)
+                    }
                 }
-                (Some(solution), _) => Part::Solved(solution),
+                (Some(solution), _) => PartSolution::Solved(solution),
                 (None, None) => unreachable!("each of these parts is looked at once"),
             };
         }
         for part in parts.as_mut() {
-            if let Part::Awaited(solution) = part {
-                *part = Part::Solved(solution.as_mut().await?);
+            if let PartSolution::Awaited(solution) = part {
+                *part = PartSolution::Solved(solution.as_mut().await?);
             }
         }
-        let solutions = A::Parts::map(parts, |part| match part {
-            Part::Solved(solution) => solution,
+        let solutions = <M::Algorithm as Algorithm<X>>::Parts::map(parts, |part| match part {
+            PartSolution::Solved(solution) => solution,
             _ => unreachable!("all solutions have been awaited"),
         });
         algorithm.combine(X::of(&cx), problem, solutions)

@@ -48,3 +48,25 @@ pub use self::ask::{Table, TableRef};
 pub use self::error::TableError;
 pub use self::kind::{TableKey, TableValue};
 pub use self::open::{Opening, table};
+
+/// Runs the main task of a test on two PEs of this process.
+#[cfg(test)]
+pub(crate) fn job_of_two<T>(
+    main: impl FnOnce(ultramarine_runtime::executor::Context) -> T + Send + 'static,
+) where
+    T: Future<Output = ()> + Send + 'static,
+{
+    let places = vec![ultramarine::Place::default(); 2];
+    let options = ultramarine::Options::default().places(places).threads(2);
+    let options = options.lane(ultramarine::LaneKind::Memory);
+    let run = || {
+        options.run(|cx| {
+            let main = main(cx);
+            async {
+                main.await;
+                Ok(())
+            }
+        })
+    };
+    ultramarine_testkit::bounded(run).expect("the job is well");
+}

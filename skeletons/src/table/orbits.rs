@@ -54,3 +54,39 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::part::TablePart;
+    use crate::table::{job_of_two, table};
+    use futures_util::FutureExt;
+    use ultramarine_group::{Groups, Site};
+
+    impl<K: TableKey, V: TableValue> Table<K, V> {
+        /// Has this PE's part hear of a death, whether there is one or not.
+        pub(crate) fn take_for_dead(&self, pe: Pe) {
+            Groups::<TablePart<K, V>>::on(&self.cx).died(pe);
+        }
+    }
+
+    #[test]
+    fn a_key_is_noted_when_its_insert_is_done() {
+        job_of_two(async |cx| {
+            let table = table::<u32, ()>(&cx, "states").open().unwrap();
+            let far = (0..100).find(|n| table.owner(n) != cx.pe()).unwrap();
+            let has_seen = || {
+                let mut has = false;
+                table.with_seen(|seen| has = seen.has(&far));
+                has
+            };
+            // It is asked for, and not awaited.
+            let insert = table.insert_unless_seen(vec![(far, ())]);
+            assert_eq!((insert.now_or_never(), has_seen()), (None, false));
+            table.insert_unless_seen(vec![(far, ())]).await.unwrap();
+            assert!(has_seen());
+            table.forget_seen();
+            assert!(!has_seen());
+        });
+    }
+}

@@ -21,8 +21,8 @@ use ultramarine_topology::{Distance, Pe};
 /// So many things are done with entries before other tasks have their turn.
 const WORKS_AT_ONCE: usize = 32;
 
-/// What a program has asked for.
-enum Asked<V> {
+/// What comes of a request of a program.
+enum Reply<V> {
     Waiting(Waker),
     Answered(Result<Answer<V>, TableError>),
 }
@@ -56,7 +56,7 @@ pub(super) struct TablePart<K: TableKey, V: TableValue> {
     over: Option<TableError>,
     /// What has come since.
     refused: Vec<Told<Of<K, V>>>,
-    asked: HashMap<(Pe, u64), Option<Asked<V>>>,
+    asked: HashMap<(Pe, u64), Option<Reply<V>>>,
 }
 
 /// What is to be done outside of the part's lock.
@@ -158,13 +158,13 @@ impl<K: TableKey, V: TableValue> TablePart<K, V> {
         asked: (Pe, u64),
         waker: &Waker,
     ) -> Poll<Result<Answer<V>, TableError>> {
-        if let Some(Some(Asked::Answered(answer))) = self.asked.remove(&asked) {
+        if let Some(Some(Reply::Answered(answer))) = self.asked.remove(&asked) {
             return Poll::Ready(answer);
         }
         if let Some(error) = &self.over {
             return Poll::Ready(Err(error.clone()));
         }
-        self.asked.insert(asked, Some(Asked::Waiting(waker.clone())));
+        self.asked.insert(asked, Some(Reply::Waiting(waker.clone())));
         Poll::Pending
     }
 
@@ -180,8 +180,8 @@ impl<K: TableKey, V: TableValue> TablePart<K, V> {
         answer: Result<Answer<V>, TableError>,
     ) -> Result<Option<Waker>, Result<Answer<V>, TableError>> {
         match self.asked.get_mut(&asked) {
-            Some(place) => match place.replace(Asked::Answered(answer)) {
-                Some(Asked::Waiting(waker)) => Ok(Some(waker)),
+            Some(place) => match place.replace(Reply::Answered(answer)) {
+                Some(Reply::Waiting(waker)) => Ok(Some(waker)),
                 _ => Ok(None),
             },
             None => Err(answer),
@@ -252,10 +252,10 @@ impl<K: TableKey, V: TableValue> Part for TablePart<K, V> {
             let waiting = self
                 .asked
                 .values_mut()
-                .filter_map(|asked| asked.take_if(|asked| matches!(asked, Asked::Waiting(_))));
+                .filter_map(|asked| asked.take_if(|asked| matches!(asked, Reply::Waiting(_))));
             wakers.extend(waiting.filter_map(|asked| match asked {
-                Asked::Waiting(waker) => Some(waker),
-                Asked::Answered(_) => None,
+                Reply::Waiting(waker) => Some(waker),
+                Reply::Answered(_) => None,
             }));
         }
         let is_sender = !self.is_sending && !self.sends.is_empty();
@@ -291,9 +291,9 @@ impl<K: TableKey, V: TableValue> Hosted for TablePart<K, V> {
     fn end(self) {
         let asked = self.asked.into_values().flatten();
         let (wakers, answers): (Vec<_>, Vec<_>) =
-            asked.partition(|asked| matches!(asked, Asked::Waiting(_)));
+            asked.partition(|asked| matches!(asked, Reply::Waiting(_)));
         for asked in wakers {
-            if let Asked::Waiting(waker) = asked {
+            if let Reply::Waiting(waker) = asked {
                 waker.wake();
             }
         }
@@ -399,14 +399,14 @@ pub(super) fn work_some<K: TableKey, V: TableValue>(
     drop(cx.spawn(Distance::ZERO, go_on, id));
 }
 
-/// What the machine is told of something that was done.
-type Done<K, V> = Box<dyn FnOnce(&mut Machine<Of<K, V>>)>;
+/// Tells the machine what was done.
+type Report<K, V> = Box<dyn FnOnce(&mut Machine<Of<K, V>>)>;
 
 fn do_work<K: TableKey, V: TableValue>(
     store: &mut Store<K, V>,
     share: Pe,
     work: WorkOf<K, V>,
-) -> Result<Option<Done<K, V>>, String> {
+) -> Result<Option<Report<K, V>>, String> {
     Ok(match work {
         Work::Apply(request, batch) => {
             let (change, answer) = store.apply(share, batch)?;

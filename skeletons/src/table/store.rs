@@ -3,7 +3,7 @@
 
 use super::kind::{Answer, Batch, Change, Many, Of, TableKey, TableValue};
 use super::open::Head;
-use super::update::{Place, run_update};
+use super::update::{UpdateSite, run_update};
 use foldhash::fast::FixedState;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -125,7 +125,7 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
             return Ok((None, Answer::Full(self.bytes)));
         }
         let share = take(self.shares.entry(at).or_default());
-        let Place { share, growth, done } = run_update(share, update, self.limit.is_some());
+        let UpdateSite { share, growth, done } = run_update(share, update, self.limit.is_some());
         self.shares.insert(at, share);
         self.bytes = self.bytes.saturating_add_signed(growth.unwrap_or(0));
         let (changed, results) = done?;

@@ -13,14 +13,14 @@ use ultramarine_runtime::wire::{WireError, decode, encode};
 type Updated<K, V> = (Vec<(K, Option<V>)>, Vec<u8>);
 
 /// Where a function finds the entries, and leaves what has come of it.
-pub(super) struct Place<K, V> {
+pub(super) struct UpdateSite<K, V> {
     pub(super) share: Share<K, V>,
     /// By how much the entries have grown, in bytes, if that is measured.
     pub(super) growth: Option<isize>,
     pub(super) done: Result<Updated<K, V>, String>,
 }
 
-type Site<K, V> = Rc<RefCell<Place<K, V>>>;
+type SharedSite<K, V> = Rc<RefCell<UpdateSite<K, V>>>;
 
 /// The code of an update.
 struct Update<F, A, R>(F, PhantomData<fn(A) -> R>);
@@ -33,7 +33,7 @@ impl<F: Copy, A, R> Clone for Update<F, A, R> {
 
 impl<F: Copy, A, R> Copy for Update<F, A, R> {}
 
-impl<F, K, V, A, R> Arrive<Site<K, V>> for Update<F, A, R>
+impl<F, K, V, A, R> Arrive<SharedSite<K, V>> for Update<F, A, R>
 where
     F: Fn(&K, &mut Option<V>, A) -> R + Stateless,
     K: TableKey,
@@ -41,9 +41,9 @@ where
     A: Portable,
     R: Portable,
 {
-    fn arrive(self, at: Site<K, V>, argument: &[u8]) {
+    fn arrive(self, at: SharedSite<K, V>, argument: &[u8]) {
         let mut at = at.borrow_mut();
-        let Place { share, growth, done } = &mut *at;
+        let UpdateSite { share, growth, done } = &mut *at;
         let size = |key: &K, value: &Option<V>| {
             value.as_ref().map_or(0, |value| size_of_entry(key, value).cast_signed())
         };
@@ -78,7 +78,7 @@ where
     A: Portable,
     R: Portable,
 {
-    let code = Code::<Site<K, V>>::of(Update::<F, A, R>(f, PhantomData));
+    let code = Code::<SharedSite<K, V>>::of(Update::<F, A, R>(f, PhantomData));
     let reference = code.reference().map_err(|error| error.to_string())?;
     let mut bytes = reference.to_bytes().to_vec();
     bytes.extend(encode(&arguments).map_err(|error| error.to_string())?);
@@ -90,16 +90,17 @@ pub(super) fn run_update<K: TableKey, V: TableValue>(
     share: Share<K, V>,
     update: &[u8],
     is_measured: bool,
-) -> Place<K, V> {
+) -> UpdateSite<K, V> {
     let nothing = || Err("the update has not run".to_owned());
-    let place = Place { share, growth: is_measured.then_some(0), done: nothing() };
-    let site: Site<K, V> = Rc::new(RefCell::new(place));
-    let code = CodeRef::split(update)
-        .and_then(|(reference, argument)| Ok((Code::<Site<K, V>>::resolve(reference)?, argument)));
+    let place = UpdateSite { share, growth: is_measured.then_some(0), done: nothing() };
+    let site: SharedSite<K, V> = Rc::new(RefCell::new(place));
+    let code = CodeRef::split(update).and_then(|(reference, argument)| {
+        Ok((Code::<SharedSite<K, V>>::resolve(reference)?, argument))
+    });
     match code {
         Ok((code, argument)) => code.arrive(site.clone(), argument),
         Err(error) => site.borrow_mut().done = Err(error.to_string()),
     }
     let share = Share::default();
-    site.replace(Place { share, growth: None, done: nothing() })
+    site.replace(UpdateSite { share, growth: None, done: nothing() })
 }

@@ -27,6 +27,8 @@ const MAPS: &[&str] = &["par-map", "push-map"];
 const DIVISIONS: &[&str] = &["par-divide-and-conquer", "push-divide-and-conquer"];
 /// Results of graphs are lost with the PEs that hold them, and computed again.
 const GRAPH: &[&str] = &["dag"];
+/// All that is found is in a table, whose copies outlive all PEs but one.
+const STATES: &[&str] = &["table"];
 /// Ranks go back to a checkpoint.
 const SUPERSTEPS: &[&str] = &["ranks"];
 const ONLY: &[&str] = &[""];
@@ -56,7 +58,7 @@ const K_MEDOIDS: &str = "--random 30000 --k 64 --ranks 16 --checkpoint-every 5";
 const UTS: &str = "-t 1 -a 3 -d 11 -b 4 -r 19";
 const TASK_BENCH: &str = "--pattern random-nearest --width 40 --steps 100 --iterations 8000";
 
-pub(crate) const PROGRAMS: [Program; 17] = [
+pub(crate) const PROGRAMS: [Program; 18] = [
     SUM_EULER,
     program("liouville", "--upto 100000000 --tasks 200", MAPS, 200, "-3884"),
     program("queens", "--board 15", DIVISIONS, 100, "2279184"),
@@ -89,8 +91,9 @@ pub(crate) const PROGRAMS: [Program; 17] = [
     // At first all PEs wait for the root.
     Program {
         input: Input::Sequences(24_000),
-        ..program("wavefront", "--tile 512", GRAPH, 4500, "10645")
+        ..program("wavefront", "--tile 512 --copies 4", &["dag", "memo"], 4500, "10645")
     },
+    program("puzzle", "--copies 4", STATES, 10, "181440"),
     Program {
         input: Input::Words(2_000_000),
         ..program("wordcount", "--part-kib 64", ONLY, 160, "2000000")
@@ -122,7 +125,7 @@ impl fmt::Display for Configuration {
 impl Program {
     /// Whether it can keep its results in a journal.
     pub(crate) fn has_journal(&self) -> bool {
-        let lack_it = ["sweep", "cholesky", "wavefront", "wordcount", "task_bench"];
+        let lack_it = ["sweep", "cholesky", "wavefront", "puzzle", "wordcount", "task_bench"];
         self.skeletons != SUPERSTEPS && !lack_it.contains(&self.name)
     }
 }
@@ -182,9 +185,9 @@ mod tests {
     #[test]
     fn all_means_every_combination_once() {
         let all = all(&mpis(), ALL, ALL);
-        assert_eq!(all.len(), 104);
+        assert_eq!(all.len(), 112);
         let unequal = |i: usize| all[i + 1..].iter().all(|other| *other != all[i]);
-        assert!((0..104).all(unequal));
+        assert!((0..112).all(unequal));
         assert!(PROGRAMS.iter().all(|program| program.skeletons.len() <= SKELETONS_MAX));
         // The first few differ in launcher and lane.
         assert_ne!(all[0].mpi.family, all[1].mpi.family);

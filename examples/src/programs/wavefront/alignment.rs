@@ -24,7 +24,8 @@ pub(crate) struct Scoring {
     gap: i32,
 }
 
-/// What the tiles below and to the right need of a tile, and the best score in it.
+/// What the tiles below and to the right need of a tile, and the best score in it and in those that
+/// it needs.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Edges {
     /// The last row, with the entry to the left of it.
@@ -44,7 +45,7 @@ impl Edges {
 /// A tile: the letters of its rows and columns, and the tiles to the left of it and above it.
 pub(crate) fn tile(scoring: Scoring, (a, b): (&[u8], &[u8]), left: &Edges, up: &Edges) -> Edges {
     let mut row = up.row.clone();
-    let (mut column, mut best) = (Vec::with_capacity(a.len()), 0);
+    let (mut column, mut best) = (Vec::with_capacity(a.len()), left.best.max(up.best));
     for (letter, left) in a.iter().zip(&left.column) {
         let mut diagonal = std::mem::replace(&mut row[0], *left);
         for (at, other) in b.iter().enumerate() {

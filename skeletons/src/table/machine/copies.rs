@@ -2,7 +2,7 @@
 
 use super::message::{MessageOf, Request, Work};
 use super::order::{Order, holders};
-use super::share::{Copying, Known, Role, Share};
+use super::share::{AppliedRequests, Copying, Role, Share};
 use super::{Effect, Kind, Machine};
 use ultramarine_topology::Pe;
 
@@ -22,14 +22,14 @@ impl<K: Kind> Machine<K> {
 
     /// The entries of a share have been copied for a PE, in pieces, of which there is one at least.
     pub fn copied(&mut self, share: Pe, to: Pe, pieces: Vec<K::Entries>) {
-        let Some(Share { role: Role::Owner(owner), known, index, .. }) =
+        let Some(Share { role: Role::Owner(owner), applied, index, .. }) =
             self.shares.get_mut(&share)
         else {
             return;
         };
         let Some(copy) = owner.copies.get_mut(&to) else { return };
         *copy = Copying::Told;
-        let mut last = Some((*index, known.clone()));
+        let mut last = Some((*index, applied.clone()));
         let count = pieces.len();
         for (number, entries) in pieces.into_iter().enumerate() {
             let last = if number + 1 == count { last.take() } else { None };
@@ -57,9 +57,9 @@ impl<K: Kind> Machine<K> {
         }
         let Some(held) = self.shares.get_mut(&share) else { return };
         held.index = index;
-        held.known.forget(request);
+        held.applied.forget(request);
         if !self.dead.contains(&request.by) {
-            held.known.note(request, answer);
+            held.applied.note(request, answer);
         }
         self.effects.push(Effect::Do(share, Work::Follow(change)));
         self.follows_so_far(from, share);
@@ -71,7 +71,7 @@ impl<K: Kind> Machine<K> {
         share: Pe,
         entries: K::Entries,
         is_first: bool,
-        last: Option<(u64, Known<K::Answer>)>,
+        last: Option<(u64, AppliedRequests<K::Answer>)>,
     ) {
         let place = |pe| Order::of(&self.topology, share).position(|other| other == pe);
         let new = Share::with(Role::Copy { of: from, is_whole: false });
@@ -86,9 +86,9 @@ impl<K: Kind> Machine<K> {
             return;
         }
         let is_last = last.is_some();
-        if let Some((index, known)) = last {
+        if let Some((index, applied)) = last {
             (*of, *is_whole, held.filled_by) = (from, true, None);
-            (held.index, held.known) = (index, known);
+            (held.index, held.applied) = (index, applied);
         }
         let fill = Work::Fill { entries, is_first, is_last };
         self.effects.push(Effect::Do(share, fill));

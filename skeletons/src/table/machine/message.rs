@@ -1,7 +1,7 @@
 //! What machines tell each other, and what a machine wants to have done.
 
 use super::kind::Kind;
-use super::share::Known;
+use super::share::AppliedRequests;
 use serde::{Deserialize, Serialize};
 use ultramarine_topology::Pe;
 
@@ -28,7 +28,7 @@ pub enum MessageOf<B, C, A, E> {
     Change { index: u64, request: Request, change: C, answer: A },
     /// The receiver is to have a copy: some of the entries. The last say how many changes there
     /// have been, and by which requests.
-    Fill { entries: E, is_first: bool, last: Option<(u64, Known<A>)> },
+    Fill { entries: E, is_first: bool, last: Option<(u64, AppliedRequests<A>)> },
     /// The copy has followed so far.
     Follows { index: u64 },
 }

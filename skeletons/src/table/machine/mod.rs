@@ -38,7 +38,7 @@ mod state;
 mod tests;
 
 use self::order::{Order, holders};
-use self::share::{Copying, Owner, Role, Seen, Share, Unanswered};
+use self::share::{Copying, Owner, RequestState, Role, Share, Unanswered};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem::take;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ use ultramarine_topology::{Pe, Topology};
 
 pub use self::kind::Kind;
 pub use self::message::{Effect, MessageOf, Request, Told, Work, WorkOf};
-pub use self::share::Known;
+pub use self::share::AppliedRequests;
 
 /// What this PE has asked of a share.
 #[derive(Clone, PartialEq, Hash)]
@@ -248,23 +248,23 @@ impl<K: Kind> Machine<K> {
             return;
         }
         self.begin_if_owner(share);
-        let Some(Share { role: Role::Owner(owner), known, index, .. }) =
+        let Some(Share { role: Role::Owner(owner), applied, index, .. }) =
             self.shares.get_mut(&share)
         else {
             return self.effects.push(Effect::Lost(share));
         };
-        known.forget(request);
+        applied.forget(request);
         let (to, number) = (request.by, request.number);
-        match known.of(request) {
-            Seen::Done(answer) => {
+        match applied.of(request) {
+            RequestState::Applied(answer) => {
                 let answer = answer.clone();
                 owner.unanswered.push_back(Unanswered { index: *index, to, number, answer });
                 self.answer_some(share);
             }
-            Seen::Never if owner.applying.insert((to, number)) => {
+            RequestState::New if owner.applying.insert((to, number)) => {
                 self.effects.push(Effect::Do(share, Work::Apply(request, batch)));
             }
-            Seen::Never | Seen::Answered => {}
+            RequestState::New | RequestState::Answered => {}
         }
     }
 
@@ -276,7 +276,7 @@ impl<K: Kind> Machine<K> {
         change: Option<K::Change>,
         answer: K::Answer,
     ) {
-        let Some(Share { role: Role::Owner(owner), known, index, .. }) =
+        let Some(Share { role: Role::Owner(owner), applied, index, .. }) =
             self.shares.get_mut(&share)
         else {
             return;
@@ -287,7 +287,7 @@ impl<K: Kind> Machine<K> {
         if let Some(change) = change {
             *index += 1;
             if !self.dead.contains(&to) {
-                known.note(request, answer.clone());
+                applied.note(request, answer.clone());
             }
             let copies = owner.copies.iter().filter(|(_, copy)| **copy != Copying::Waits);
             told.extend(copies.map(|(pe, _)| (*pe, change.clone())));
@@ -321,7 +321,7 @@ impl<K: Kind> Machine<K> {
         }
         self.begin();
         for held in self.shares.values_mut() {
-            held.known.forget_all_of(dead);
+            held.applied.forget_all_of(dead);
             if let Role::Owner(owner) = &mut held.role {
                 owner.unanswered.retain(|answer| answer.to != dead);
             }

@@ -8,24 +8,24 @@ use ultramarine_topology::Pe;
 /// By which requests a share has changed, and what came of those whose answers may still be asked
 /// for: so a request that is sent again, after a death, is not done again.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Known<A>(BTreeMap<Pe, (u64, BTreeMap<u64, A>)>);
+pub struct AppliedRequests<A>(BTreeMap<Pe, (u64, BTreeMap<u64, A>)>);
 
-impl<A> Default for Known<A> {
+impl<A> Default for AppliedRequests<A> {
     fn default() -> Self {
-        Known(BTreeMap::new())
+        AppliedRequests(BTreeMap::new())
     }
 }
 
 /// What is known of a request.
-pub(super) enum Seen<'a, A> {
-    Never,
+pub(super) enum RequestState<'a, A> {
+    New,
     /// It has changed something, and this came of it.
-    Done(&'a A),
+    Applied(&'a A),
     /// Who asked has the answer.
     Answered,
 }
 
-impl<A> Known<A> {
+impl<A> AppliedRequests<A> {
     /// Forgets the answers that the asking PE has.
     pub(super) fn forget(&mut self, request: Request) {
         if let Some((before, answers)) = self.0.get_mut(&request.by)
@@ -42,11 +42,13 @@ impl<A> Known<A> {
         answers.insert(request.number, answer);
     }
 
-    pub(super) fn of(&self, request: Request) -> Seen<'_, A> {
+    pub(super) fn of(&self, request: Request) -> RequestState<'_, A> {
         match self.0.get(&request.by) {
-            Some((before, _)) if request.number < *before => Seen::Answered,
-            Some((_, answers)) => answers.get(&request.number).map_or(Seen::Never, Seen::Done),
-            None => Seen::Never,
+            Some((before, _)) if request.number < *before => RequestState::Answered,
+            Some((_, answers)) => {
+                answers.get(&request.number).map_or(RequestState::New, RequestState::Applied)
+            }
+            None => RequestState::New,
         }
     }
 
@@ -122,11 +124,11 @@ pub(super) struct Share<A> {
     pub(super) filled_by: Option<Pe>,
     /// How often it has changed.
     pub(super) index: u64,
-    pub(super) known: Known<A>,
+    pub(super) applied: AppliedRequests<A>,
 }
 
 impl<A> Share<A> {
     pub(super) fn with(role: Role<A>) -> Self {
-        Share { role, filled_by: None, index: 0, known: Known::default() }
+        Share { role, filled_by: None, index: 0, applied: AppliedRequests::default() }
     }
 }

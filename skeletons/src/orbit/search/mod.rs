@@ -6,6 +6,7 @@ use crate::table::{Table, TableError, TableKey, TableRef, table};
 use serde::{Deserialize, Serialize};
 use std::any::type_name;
 use std::marker::PhantomData;
+use std::mem::replace;
 use ultramarine_journal::Digest;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
@@ -194,6 +195,7 @@ where
         let table = opening.open()?;
         let data = cx.share(data);
         let search = Search::<M, D, S, O> { cx, table: &table, data: &data, moves };
+        let mut heard = cx.dead();
         let is_new =
             table.insert_if_absent(start, Found { level: 0, origin: O::of_start() }).await?;
         let mut levels = if is_new { Vec::new() } else { search.known().await? };
@@ -203,6 +205,10 @@ where
         let mut from_table_until = if is_new { None } else { Some(levels.len() + 1) };
         loop {
             let (level, dead) = (levels.len(), cx.dead());
+            // Also between two levels, or before the start was known to be there.
+            if replace(&mut heard, dead) != dead {
+                from_table_until = Some(level + 1);
+            }
             let is_from_table = from_table_until.is_some_and(|last| level <= last);
             if is_from_table {
                 // It asks all shares: one that is lost must not be taken for an empty one.
@@ -254,24 +260,11 @@ where
 {
     /// The number of states of each level in the table.
     async fn known(&self) -> Result<Vec<u64>, TableError> {
-        let count = async |cx: Context, (table, dead): (TableRef<S, Found<O>>, Vec<Pe>)| {
-            let table = table.on(&cx)?;
-            table.forget_seen();
-            table.hear_of(&dead).await;
-            let mut counts: Vec<u64> = Vec::new();
-            let count = |_: &S, found: &Found<O>| {
-                let level = found.level as usize;
-                counts.resize(counts.len().max(level + 1), 0);
-                counts[level] += 1;
-            };
-            table.for_each_local(count).await;
-            Ok::<_, TableError>(counts)
-        };
         loop {
             let dead = self.cx.dead();
             self.table.len().await?;
             let argument = || (self.table.reference(), dead_of(self.cx));
-            let counts = self.on_all(|cx, pe| cx.spawn_at(pe, count, argument()));
+            let counts = self.on_all(|cx, pe| cx.spawn_at(pe, count_levels, argument()));
             if let Some(counts) = counts.await?.filter(|_| self.cx.dead() == dead) {
                 let longest = counts.iter().map(Vec::len).max().unwrap_or(0);
                 let of = |level| counts.iter().filter_map(move |counts| counts.get(level)).sum();
@@ -332,6 +325,24 @@ where
 /// The PEs of whose deaths this one has heard.
 fn dead_of(cx: &Context) -> Vec<Pe> {
     (0..cx.pes()).map(Pe::new).filter(|pe| cx.is_dead(*pe)).collect()
+}
+
+/// The number of states of each level that this PE owns, once it has heard of these deaths.
+async fn count_levels<S: TableKey, O: Origin<S>>(
+    cx: Context,
+    (table, dead): (TableRef<S, Found<O>>, Vec<Pe>),
+) -> Result<Vec<u64>, TableError> {
+    let table = table.on(&cx)?;
+    table.forget_seen();
+    table.hear_of(&dead).await;
+    let mut counts: Vec<u64> = Vec::new();
+    let count = |_: &S, found: &Found<O>| {
+        let level = found.level as usize;
+        counts.resize(counts.len().max(level + 1), 0);
+        counts[level] += 1;
+    };
+    table.for_each_local(count).await;
+    Ok(counts)
 }
 
 /// Goes on from those states of a level that this PE owns. Returns how many there are.
@@ -409,3 +420,6 @@ fn name_of<M, D: Serialize, S: Serialize>(data: &D, start: &S) -> Result<String,
     digest.add(&encoded);
     Ok(format!("{} {:x}", type_name::<M>(), digest.finish()))
 }
+
+#[cfg(test)]
+mod tests;
