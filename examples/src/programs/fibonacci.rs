@@ -7,8 +7,8 @@
 
 use crate::{DivideFlags, Job, Solvers, ranged, run_program};
 use serde::{Deserialize, Serialize};
-use ultramarine::{Result, Stateless};
 use ultramarine::prelude::*;
+use ultramarine::{Result, Stateless};
 
 /// Compute the Fibonacci number F(N), where F(0) = 0 and F(1) = 1, by divide and conquer.
 #[derive(Clone, clap::Args)]

@@ -3,7 +3,7 @@
 
 use super::case::TablesCase;
 use super::state::{Member, SHARE, Toy};
-use ultramarine_skeletons::table::machine::{Known, MessageOf, Told};
+use ultramarine_skeletons::table::machine::{AppliedRequests, MessageOf, Told};
 use ultramarine_topology::Pe;
 
 /// A rule to leave out.
@@ -60,7 +60,7 @@ impl TablesCase {
             }
             MessageOf::Fill { last: Some((_, known)), .. } => {
                 if self.lacks(TablesMutant::ForgetsRequests) {
-                    *known = Known::default();
+                    *known = AppliedRequests::default();
                 }
                 member.filled_by = self.lacks(TablesMutant::BelievesFormerOwners).then_some(from);
             }

@@ -164,7 +164,8 @@ mod tests {
         let machine = Machine::of_cores(2, 1, &Variation::default()).expect("a machine");
         let base = Base::new(machine, Network::of(Preset::Ideal), 1);
         let problem = Fibonacci { n: 5, threshold: 2 };
-        let tree = Arc::new(SpawnTree { problem, step_ns: 1.0, is_supervised: false, is_lazy: false });
+        let tree =
+            Arc::new(SpawnTree { problem, step_ns: 1.0, is_supervised: false, is_lazy: false });
         // It never begins.
         let run = crate::world::Simulation::new(base.job(tree, Vec::new()), false).judge();
         let text = "2 PEs wait, and nothing comes any more".to_owned();

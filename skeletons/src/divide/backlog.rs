@@ -69,7 +69,11 @@ impl<P, F> Backlog<P, F> {
     }
 
     /// Offers the oldest parts, each within its radius.
-    pub fn offer(&mut self, radius: impl Fn(&P) -> Distance, mut fork: impl FnMut(Distance, P) -> F) {
+    pub fn offer(
+        &mut self,
+        radius: impl Fn(&P) -> Distance,
+        mut fork: impl FnMut(Distance, P) -> F,
+    ) {
         for _ in 0..self.offered_min {
             let Some(radius) = self.hidden.front().map(&radius) else { return };
             if radius == Distance::ZERO && self.is_only_worker {

@@ -263,7 +263,7 @@ fn what_a_dead_pe_has_asked_is_not_done_again() {
     machine.begin();
     let request = Request { by: asker, number: 0, answered_before: 0 };
     let rows: Many<_> = vec![(0, 1)].into();
-    let (entries, last) = ((Vec::new(), Vec::new().into()), Some((0, Known::default())));
+    let (entries, last) = ((Vec::new(), Vec::new().into()), Some((0, AppliedRequests::default())));
     let (change, answer) = ((0, Change::Inserted(rows.clone())), Answer::Inserted(vec![1]));
     for (from, message) in [
         (asker, MessageOf::Ask(request, (0, Batch::Insert(rows)))),
