@@ -33,10 +33,11 @@ pub(crate) fn end_idle() {
 
 /// A function that tasks have GAP call. It travels once to each process.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Kernel(Shared<Made>);
+pub(crate) struct Kernel(pub(crate) Shared<Made>);
 
-#[derive(Serialize, Deserialize)]
-struct Made {
+/// What a kernel is made of.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Made {
     /// An expression of GAP, which each GAP evaluates once.
     text: String,
     /// The last argument of each call, if there is one.

@@ -3,7 +3,7 @@
 use crate::Answer;
 use crate::divide::{self, Part, Top};
 use crate::journal::Kept;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Made};
 use crate::request::{CallOptions, Request, typed};
 use futures_util::StreamExt as _;
 use serde::Serialize;
@@ -130,8 +130,8 @@ async fn run_task(cx: Context, (kernel, items): (Kernel, Vec<Value>)) -> Answer 
 }
 
 /// The images of points, each under all generators.
-async fn images(cx: Context, kernel: Shared<Kernel>, points: Vec<Value>) -> Answer<Vec<Vec<Value>>> {
-    let images = Kernel::clone(&kernel).call(&cx, vec![Value::List(points)]).await?;
+async fn images(cx: Context, made: Shared<Made>, points: Vec<Value>) -> Answer<Vec<Vec<Value>>> {
+    let images = Kernel(made).call(&cx, vec![Value::List(points)]).await?;
     typed("the images of points", images)
 }
 
@@ -183,7 +183,7 @@ impl Call<'_> {
 
     /// The number of points. These are spread over all PEs.
     async fn orbit_length(&self, kernel: Kernel, start: Value) -> Answer {
-        let search = reachable_batched(images, kernel, start);
+        let search = reachable_batched(images, Made::clone(&kernel.0), start);
         // Nothing outlives the death of a PE that is not supervised.
         let search = search.copies(self.is_supervised.into());
         let search = search.batch(self.options.chunk.unwrap_or(CHUNK_MAX));

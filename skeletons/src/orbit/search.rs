@@ -386,7 +386,7 @@ where
 fn name_of<M, D: Serialize, S: Serialize>(data: &D, start: &S) -> Result<String, TableError> {
     let mut digest = Digest::default();
     let encoded = encode(&(data, start)).map_err(|error| TaskError::Codec {
-        what: "the data or the start of a search".into(),
+        what: "data or the start of a search".into(),
         reason: error.to_string(),
     })?;
     digest.add(&encoded);
