@@ -78,7 +78,8 @@ fn main() -> Result<()> {
 
 /// Carries out requests until they end.
 async fn serve(cx: Context, flags: Flags) -> Result<()> {
-    let journal = flags.journal.map(|file| Kept::open(&file, flags.journal_required)).transpose()?;
+    let journal =
+        flags.journal.map(|file| Kept::open(&file, flags.journal_required)).transpose()?;
     let (requests, mut replies) = pipes::open(&flags.folder)?;
     let mut job = Job::new(cx, flags.supervised, flags.progress, journal);
     let mut is_first = true;

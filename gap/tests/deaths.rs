@@ -132,7 +132,7 @@ fn killed_amid_a_call_and_while_idle() {
 
 #[test]
 fn a_call_that_takes_too_long_is_killed() {
-    let limit = Duration::from_secs(1);
+    let limit = Duration::from_secs(3);
     let pool = Pool::new(Settings::default().limit(limit));
     let process = process_of(&pool);
     let (tries, how, _) = died(pool.call_source(FOREVER, &[]));
@@ -194,7 +194,10 @@ fn who_waits_for_a_gap_may_use_the_pool_to_decide_whether_to_give_up() {
     thread::scope(|scope| {
         let busy = scope.spawn(|| pool.call_unless(is_over, Function::Source(FOREVER), &[]));
         thread::sleep(Duration::from_millis(200));
-        assert_eq!(pool.call_unless(waits, Function::Global("IdFunc"), &[]), Err(GapError::GivenUp));
+        assert_eq!(
+            pool.call_unless(waits, Function::Global("IdFunc"), &[]),
+            Err(GapError::GivenUp)
+        );
         assert_eq!(busy.join().unwrap(), Err(GapError::GivenUp));
     });
     assert!(pool.call_source(NUMBER, &[]).is_ok());
