@@ -1,8 +1,8 @@
 //! Results that outlive the job: one file for all calls of a script.
 //!
 //! A call is known by what it computes: a digest of its functions, of the definitions before it and
-//! of its arguments, with the number of equal calls before it, as their results may be of chance. So
-//! a script that is run again finds what it had, wherever the call stands in it; what has changed is
+//! of its arguments, with the number of equal calls before it, whose results may be of chance. So a
+//! script that is run again finds what it had, wherever the call stands in it; what has changed is
 //! computed. How many items make a task, and which PEs compute, may differ.
 //!
 //! ```text

@@ -244,8 +244,8 @@ impl Call<'_> {
         self.kept(journal, digest, (items.len(), size), run_task, some).await
     }
 
-    /// The answers of tasks for a number of items, each for `size` of them at most: from the journal
-    /// what it has, and the others are kept there.
+    /// The answers of tasks for a number of items, each for `size` of them at most: from the
+    /// journal what it has, and the others are kept there.
     async fn kept<A, F, T>(
         &self,
         journal: &mut Kept,

@@ -2,8 +2,8 @@
 
 use super::costs::dice_of;
 
-/// The first integer of an octave, and how long GAP took for tasks that begin there, in milliseconds
-/// of its own time. A line that begins with `#` is a remark.
+/// The first integer of an octave, and how long GAP took for tasks that begin there, in
+/// milliseconds of its own time. A line that begins with `#` is a remark.
 const RECORDED: &str = include_str!("phi_by_gap.txt");
 
 /// The integers of each recorded task.

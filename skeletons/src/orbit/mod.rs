@@ -42,8 +42,8 @@ where
     Reachable::new(Successors(successors), data, start)
 }
 
-/// [`reachable`] for an async function of many states at once, such as one that asks another program:
-/// it returns the list of successors of each, or why it cannot.
+/// [`reachable`] for an async function of many states at once, such as one that asks another
+/// program: it returns the list of successors of each, or why it cannot.
 ///
 /// ```
 /// use ultramarine_runtime::executor::{Context, Shared};
