@@ -6,7 +6,7 @@ use std::fmt;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use ultramarine_journal::{BuildResults, Inspection, inspect};
+use ultramarine_journal::{BuildResults, Identity, Inspection, inspect};
 
 /// Show what the journal of a job holds: whose results, how many of how many items, which builds of
 /// the program have computed them, and whether it is damaged.
@@ -128,7 +128,10 @@ impl fmt::Display for Summary {
         writeln!(f, "begun         {}", time(self.begun_unix_s))?;
         writeln!(f, "last written  {}", time(self.last_written_unix_s))?;
         let Summary { items, items_done, done_percent, .. } = self;
-        writeln!(f, "items done    {items_done} of {items} ({done_percent:.1} %)")?;
+        match *items {
+            Identity::ANY_NUMBER => writeln!(f, "items done    {items_done}")?,
+            _ => writeln!(f, "items done    {items_done} of {items} ({done_percent:.1} %)")?,
+        }
         let Summary { records, result_bytes, file_bytes, .. } = self;
         write!(f, "records       {records}, {result_bytes} bytes of results")?;
         writeln!(f, " in a file of {file_bytes} bytes")?;

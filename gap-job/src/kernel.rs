@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use ultramarine::{Context, Distance, Shared};
 use ultramarine_gap::{Function, GapError, Pool, Settings, Value, elsewhere};
+use ultramarine_journal::Digest;
+use ultramarine_runtime::wire::encode;
 
 /// A call whose GAP dies is tried by this number of other PEs.
 const PES_TRIED: u32 = 2;
@@ -31,10 +33,11 @@ pub(crate) fn end_idle() {
 
 /// A function that tasks have GAP call. It travels once to each process.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Kernel(Shared<Made>);
+pub(crate) struct Kernel(pub(crate) Shared<Made>);
 
-#[derive(Serialize, Deserialize)]
-struct Made {
+/// What a kernel is made of.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Made {
     /// An expression of GAP, which each GAP evaluates once.
     text: String,
     /// The last argument of each call, if there is one.
@@ -62,6 +65,15 @@ impl Kernel {
         }
         text.push(')');
         Kernel(cx.share(Made { text, given }))
+    }
+
+    /// What a call of this kernel computes with these arguments, for a journal.
+    pub(crate) fn digest(&self, arguments: &impl Serialize) -> Answer<u128> {
+        let mut digest = Digest::default();
+        let packages = LOADS_PACKAGES.load(Ordering::Relaxed);
+        let encoded = encode(&(&*self.0, packages, arguments));
+        digest.add(&encoded.map_err(|error| format!("for the journal: {error}"))?);
+        Ok(digest.finish())
     }
 
     /// Has GAP call it here, or on another PE if GAP fails here.

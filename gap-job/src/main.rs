@@ -17,15 +17,20 @@
 //! | What does a request ask for? | `request` |
 //! | Which skeleton computes it? | `operation` |
 //! | How does a task call GAP? | `kernel` |
+//! | How is a problem divided? | `divide` |
+//! | How do results outlive the job? | `journal` |
 //!
 //! It must never know what is computed.
 #![forbid(unsafe_code)]
 
+mod divide;
+mod journal;
 mod kernel;
 mod operation;
 mod pipes;
 mod request;
 
+use self::journal::Kept;
 use self::operation::Job;
 use clap::Parser;
 use futures_util::future::{Either, select};
@@ -50,6 +55,12 @@ struct Flags {
     /// Have the GAPs load the packages that GAP suggests.
     #[arg(long)]
     packages: bool,
+    /// Keep the results in this file.
+    #[arg(long)]
+    journal: Option<PathBuf>,
+    /// End the call if the journal cannot be written, instead of a warning.
+    #[arg(long, requires = "journal")]
+    journal_required: bool,
     #[command(flatten)]
     options: Options,
 }
@@ -67,8 +78,10 @@ fn main() -> Result<()> {
 
 /// Carries out requests until they end.
 async fn serve(cx: Context, flags: Flags) -> Result<()> {
+    let journal =
+        flags.journal.map(|file| Kept::open(&file, flags.journal_required)).transpose()?;
     let (requests, mut replies) = pipes::open(&flags.folder)?;
-    let mut job = Job::new(cx, flags.supervised, flags.progress);
+    let mut job = Job::new(cx, flags.supervised, flags.progress, journal);
     let mut is_first = true;
     while let Some((number, request)) = requests.next().await {
         if is_first {
@@ -91,7 +104,7 @@ async fn serve(cx: Context, flags: Flags) -> Result<()> {
         }
     }
     remove(&flags.folder);
-    Ok(())
+    job.finish()
 }
 
 /// The command removes it as well, unless it is killed.

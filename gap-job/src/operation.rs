@@ -1,11 +1,20 @@
 //! The operations, each by the skeleton of its kind.
 
 use crate::Answer;
-use crate::kernel::Kernel;
+use crate::divide::{self, Part, Top};
+use crate::journal::Kept;
+use crate::kernel::{Kernel, Made};
 use crate::request::{CallOptions, Request, typed};
+use futures_util::StreamExt as _;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::collections::HashSet;
+use std::ops::Range;
+use std::pin::pin;
 use ultramarine::prelude::*;
-use ultramarine::with_progress;
+use ultramarine::skeletons::orbit::reachable_batched;
+use ultramarine::skeletons::table::TableError;
+use ultramarine::{Stateless, with_progress};
 use ultramarine_gap::Value;
 
 /// Without the option `chunk` a map has this many tasks for each worker: the last one takes some 1%
@@ -26,11 +35,26 @@ pub(crate) struct Job {
     shows_progress: bool,
     /// What each GAP reads before its next kernel.
     definitions: Vec<String>,
+    journal: Option<Kept>,
 }
 
 impl Job {
-    pub(crate) fn new(cx: Context, is_supervised: bool, shows_progress: bool) -> Self {
-        Job { cx, is_supervised, shows_progress, definitions: Vec::new() }
+    pub(crate) fn new(
+        cx: Context,
+        is_supervised: bool,
+        shows_progress: bool,
+        journal: Option<Kept>,
+    ) -> Self {
+        Job { cx, is_supervised, shows_progress, definitions: Vec::new(), journal }
+    }
+
+    /// Puts all on the disk that is kept.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written, and must be.
+    pub(crate) fn finish(self) -> ultramarine::Result<()> {
+        self.journal.map_or(Ok(()), Kept::finish)
     }
 
     /// Carries out a request.
@@ -48,23 +72,24 @@ impl Job {
             "map2relaxed" => Spread::Relaxed,
             _ => Spread::Within,
         };
-        let call = Call { cx: &cx, options, spread, shows_progress };
+        let call = Call { cx: &cx, options, spread, shows_progress, is_supervised };
+        let journal = self.journal.as_mut();
         match operation.as_str() {
             "begin" | "cancel" => Ok(Value::Nothing),
             "define" => self.define(&cx, typed("the definition", next())?),
             "map" | "map2" | "map2relaxed" => {
                 let items = typed("the items", next())?;
                 let name = if given.is_some() { "map_with" } else { "map" };
-                call.map(make(name, given), items).await
+                call.map(journal, make(name, given), items).await
             }
             "reduce" => {
                 let items = typed("the items", next())?;
-                call.reduce(make("reduce", None), items).await
+                call.reduce(journal, make("reduce", None), items).await
             }
-            "divide" => call.divide(make("divide", None), next()).await,
+            "divide" => call.divide(journal, make("divide", None), next()).await,
             "orbit" => {
                 let generators = next();
-                call.orbit(make("images", Some(generators)), next()).await
+                call.orbit(journal, make("images", Some(generators)), next()).await
             }
             other => Err(format!("the job knows no operation {other}")),
         }
@@ -96,6 +121,7 @@ struct Call<'a> {
     options: CallOptions,
     spread: Spread,
     shows_progress: bool,
+    is_supervised: bool,
 }
 
 /// A task: some items.
@@ -103,24 +129,74 @@ async fn run_task(cx: Context, (kernel, items): (Kernel, Vec<Value>)) -> Answer 
     kernel.call(&cx, vec![Value::List(items)]).await
 }
 
+/// The images of points, each under all generators.
+async fn images(cx: Context, made: Shared<Made>, points: Vec<Value>) -> Answer<Vec<Vec<Value>>> {
+    let images = Kernel(made).call(&cx, vec![Value::List(points)]).await?;
+    typed("the images of points", images)
+}
+
+/// A task: a part of a problem, and whether all tasks are supervised.
+async fn solve_part(cx: Context, (part, is_supervised): (Part, bool)) -> Answer {
+    let cx = if is_supervised { cx.supervised() } else { cx };
+    divide::solve(&cx, part).await.map_err(|error| lost(&error))?
+}
+
 impl Call<'_> {
-    async fn map(self, kernel: Kernel, items: Vec<Value>) -> Answer {
+    async fn map(self, journal: Option<&mut Kept>, kernel: Kernel, items: Vec<Value>) -> Answer {
         let size = self.chunk(items.len(), TASKS_EACH);
-        let results = self.tasks(kernel, chunked(size, items)).await?;
-        Ok(Value::List(flat(results)?))
+        Ok(Value::List(flat(self.tasks(journal, &kernel, items, size).await?)?))
     }
 
     /// Combines neighbours until one value is left.
-    async fn reduce(self, kernel: Kernel, mut items: Vec<Value>) -> Answer {
+    async fn reduce(
+        self,
+        mut journal: Option<&mut Kept>,
+        kernel: Kernel,
+        mut items: Vec<Value>,
+    ) -> Answer {
         while items.len() > 1 {
             let size = self.chunk(items.len(), TASKS_EACH_ROUND).max(2);
-            items = self.tasks(kernel.clone(), chunked(size, items)).await?;
+            items = self.tasks(journal.as_deref_mut(), &kernel, items, size).await?;
         }
         items.pop().ok_or_else(|| "an empty list has nothing to combine".to_owned())
     }
 
-    /// The orbit, level by level. That the images come in order, makes the order that of `Orbit`.
-    async fn orbit(self, kernel: Kernel, start: Value) -> Answer {
+    /// The journal has an orbit once it is complete: its levels follow from each other.
+    async fn orbit(self, journal: Option<&mut Kept>, kernel: Kernel, start: Value) -> Answer {
+        let Some(journal) = journal else { return self.orbit_anew(kernel, start).await };
+        let digest = kernel.digest(&(&start, self.options.length))?;
+        let call = journal.call(digest);
+        if !journal.missing(call, 1, 1).is_empty() {
+            let orbit = self.orbit_anew(kernel, start).await?;
+            journal.keep(call, 0..1, orbit)?;
+        }
+        journal.complete(digest).pop().ok_or_else(|| "the journal has lost an orbit".to_owned())
+    }
+
+    async fn orbit_anew(&self, kernel: Kernel, start: Value) -> Answer {
+        if self.options.length && self.options.radius == Distance::ONE {
+            self.orbit_length(kernel, start).await
+        } else {
+            self.orbit_in_order(kernel, start).await
+        }
+    }
+
+    /// The number of points. These are spread over all PEs.
+    async fn orbit_length(&self, kernel: Kernel, start: Value) -> Answer {
+        let search = reachable_batched(images, Made::clone(&kernel.0), start);
+        // Nothing outlives the death of a PE that is not supervised.
+        let search = search.copies(self.is_supervised.into());
+        let search = search.batch(self.options.chunk.unwrap_or(CHUNK_MAX));
+        match self.shown(None, search.run(self.cx)).await {
+            Ok(orbit) => Ok(orbit.count().into()),
+            Err(TableError::Lost { .. }) if !self.is_supervised => Err(UNSUPERVISED.to_owned()),
+            Err(TableError::Task(error)) => Err(lost(&error)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// All points, level by level. That the images come in order, makes the order that of `Orbit`.
+    async fn orbit_in_order(&self, kernel: Kernel, start: Value) -> Answer {
         let mut known = HashSet::from([start.clone()]);
         let mut points = vec![start];
         let mut done = 0;
@@ -128,8 +204,8 @@ impl Call<'_> {
             let level = points[done..].to_vec();
             done = points.len();
             let size = self.chunk(level.len(), TASKS_EACH_ROUND);
-            let images = self.tasks(kernel.clone(), chunked(size, level));
-            for image in flat(images.await?)? {
+            let images = self.tasks_anew(&kernel, chunked(size, level)).await?;
+            for image in flat(flat(images)?)? {
                 if known.insert(image.clone()) {
                     points.push(image);
                 }
@@ -138,20 +214,69 @@ impl Call<'_> {
         Ok(if self.options.length { points.len().into() } else { Value::List(points) })
     }
 
-    async fn divide(self, kernel: Kernel, problem: Value) -> Answer {
-        let algorithm = DivideAndConquer::with_context(
-            |cx: &Context, part: &Part| part.is_trivial(cx),
-            |cx, part: Part| part.solve(cx),
-            |cx, part| part.divide(cx),
-            |cx, part, solutions: Vec<Answer>| part.combine(cx, solutions),
-        );
-        let part = Part { kernel, problem: Ok(problem), radius: self.options.radius };
-        let work = par_divide_and_conquer(self.cx, |part: &Part| part.radius, algorithm, part);
-        self.shown(None, work).await.map_err(|error| lost(&error))?
+    async fn divide(self, journal: Option<&mut Kept>, kernel: Kernel, problem: Value) -> Answer {
+        let whole = Part::whole(kernel.clone(), problem, self.options.radius);
+        let Some(journal) = journal else {
+            let work = divide::solve(self.cx, whole);
+            return self.shown(None, work).await.map_err(|error| lost(&error))?;
+        };
+        let top = Top::divide(self.cx, whole).await;
+        let parts = top.undivided();
+        let digest = kernel.digest(&divide::problems(&parts))?;
+        let part = |number: Range<usize>| (parts[number.start].clone(), self.is_supervised);
+        let solved = self.kept(journal, digest, (parts.len(), 1), solve_part, part).await?;
+        top.combine(self.cx, solved).await
+    }
+
+    /// The answers of tasks, each of which has this number of items at most.
+    async fn tasks(
+        &self,
+        journal: Option<&mut Kept>,
+        kernel: &Kernel,
+        items: Vec<Value>,
+        size: usize,
+    ) -> Answer<Vec<Value>> {
+        let Some(journal) = journal else {
+            return self.tasks_anew(kernel, chunked(size, items)).await;
+        };
+        let digest = kernel.digest(&items)?;
+        let some = |which: Range<usize>| (kernel.clone(), items[which].to_vec());
+        self.kept(journal, digest, (items.len(), size), run_task, some).await
+    }
+
+    /// The answers of tasks for a number of items, each for `size` of them at most: from the
+    /// journal what it has, and the others are kept there.
+    async fn kept<A, F, T>(
+        &self,
+        journal: &mut Kept,
+        digest: u128,
+        (items, size): (usize, usize),
+        task: F,
+        argument: impl Fn(Range<usize>) -> A,
+    ) -> Answer<Vec<Value>>
+    where
+        A: Serialize + DeserializeOwned + Send + 'static,
+        F: Fn(Context, A) -> T + Stateless,
+        T: Future<Output = Answer> + Send + 'static,
+    {
+        let call = journal.call(digest);
+        let missing = journal.missing(call, items, size);
+        let tasks: Vec<A> = missing.iter().cloned().map(argument).collect();
+        let map = map_async(task, tasks).within(self.options.radius).window(missing.len());
+        let work = async {
+            let mut answers = pin!(map.stream(self.cx));
+            while let Some(answer) = answers.next().await {
+                let (number, answer) = answer.map_err(|error| lost(&error))?;
+                journal.keep(call, missing[number].clone(), answer?)?;
+            }
+            Ok::<_, String>(())
+        };
+        self.shown(missing.len() as u64, work).await?;
+        Ok(journal.complete(digest))
     }
 
     /// The answers of tasks, each of which has some items.
-    async fn tasks(&self, kernel: Kernel, chunks: Vec<Vec<Value>>) -> Answer<Vec<Value>> {
+    async fn tasks_anew(&self, kernel: &Kernel, chunks: Vec<Vec<Value>>) -> Answer<Vec<Value>> {
         let total = chunks.len() as u64;
         let tasks = chunks.into_iter().map(|items| (kernel.clone(), items));
         let (map, radius) = (map_async(run_task, tasks), self.options.radius);
@@ -179,44 +304,9 @@ impl Call<'_> {
     }
 }
 
-/// A problem of divide and conquer. An error is trivial, and its own solution.
-#[derive(serde::Serialize, serde::Deserialize)]
-struct Part {
-    kernel: Kernel,
-    problem: Answer,
-    radius: Distance,
-}
-
-impl Part {
-    fn step(&self, cx: &Context, step: &str, solutions: Option<Vec<Value>>) -> Answer {
-        let arguments = [step.into(), self.problem.clone()?].into_iter();
-        let arguments: Vec<_> = arguments.chain(solutions.map(Value::List)).collect();
-        self.kernel.call_here(cx, &arguments)
-    }
-
-    /// An error is found again by who solves it.
-    fn is_trivial(&self, cx: &Context) -> bool {
-        self.step(cx, "is trivial", None) != Ok(Value::Bool(false))
-    }
-
-    fn solve(self, cx: &Context) -> Answer {
-        self.step(cx, "is trivial", None)?;
-        self.step(cx, "solve", None)
-    }
-
-    fn divide(&self, cx: &Context) -> Vec<Part> {
-        let part = |problem| Part { kernel: self.kernel.clone(), problem, radius: self.radius };
-        match self.step(cx, "divide", None).and_then(|parts| typed("the parts", parts)) {
-            Ok(parts) => Vec::<Value>::into_iter(parts).map(Ok).map(part).collect(),
-            Err(error) => vec![part(Err(error))],
-        }
-    }
-
-    fn combine(self, cx: &Context, solutions: Vec<Answer>) -> Answer {
-        let solutions = solutions.into_iter().collect::<Answer<Vec<_>>>()?;
-        self.step(cx, "combine", Some(solutions))
-    }
-}
+/// What GAP's error says of points that were lost.
+const UNSUPERVISED: &str =
+    "a PE died, and with it points: with the option `supervised := true` others have copies";
 
 /// What GAP's error says of a task that has ended without an answer.
 fn lost(error: &TaskError) -> String {

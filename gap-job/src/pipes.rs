@@ -41,7 +41,7 @@ pub(crate) fn open(folder: &Path) -> Result<(Requests, Replies)> {
             let path = path.display();
             let text = format!(
                 "the pipe {path} to GAP cannot be opened ({error}): the first process of the job \
-                 must be on the host of `ultramarine gap`"
+                 must be on the host of `ultramarine gap`, as it is in a batch script of Slurm"
             );
             Error::other(text)
         })
@@ -103,6 +103,7 @@ fn listen(mut pipe: File, inbox: &Mutex<Inbox>) -> io::Result<()> {
             frame::reply(&come, REQUEST_BYTES_MAX).map_err(io::Error::other)?
         {
             come.drain(..length);
+            come.shrink_to(part.len());
             let Frame::Value(request) = request else {
                 return Err(io::Error::other("it is no request"));
             };

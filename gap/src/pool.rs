@@ -1,7 +1,7 @@
 //! Several GAPs that serve the threads of a process.
 
 use crate::child::{Broken, Patience};
-use crate::error::GapError;
+use crate::error::{Death, GapError};
 use crate::process::{Function, Process, Trouble};
 use crate::settings::Settings;
 use crate::value::Value;
@@ -131,7 +131,13 @@ impl Pool {
                     tries += 1;
                     let printed = taken.process().kill();
                     tracing::warn!("GAP died amid a call (try {tries}): {how}");
-                    if tries == self.settings.tries {
+                    let would_die_again = match how {
+                        Death::TooSlow { .. } => true,
+                        // Of one that has served others, their remains may have filled it.
+                        Death::OutOfMemory => taken.is_fresh,
+                        _ => false,
+                    };
+                    if tries == self.settings.tries || would_die_again {
                         return Err(GapError::Died { tries, how, printed });
                     }
                 }
@@ -146,7 +152,7 @@ impl Pool {
             // The one that served last: its memory is still in the caches.
             while let Some(process) = state.idle.pop() {
                 if !process.is_dead() {
-                    return Ok(Taken { pool: self, process: Some(process) });
+                    return Ok(Taken { pool: self, process: Some(process), is_fresh: false });
                 }
                 state.processes -= 1;
             }
@@ -163,7 +169,7 @@ impl Pool {
         state.processes += 1;
         drop(state);
         match Process::start(&self.settings, is_given_up) {
-            Ok(process) => Ok(Taken { pool: self, process: Some(process) }),
+            Ok(process) => Ok(Taken { pool: self, process: Some(process), is_fresh: true }),
             Err(error) => {
                 self.state().processes -= 1;
                 self.freed.notify_one();
@@ -188,6 +194,8 @@ struct Taken<'a> {
     pool: &'a Pool,
     /// `None` once it is given back.
     process: Option<Process>,
+    /// It was started for this call.
+    is_fresh: bool,
 }
 
 impl Taken<'_> {

@@ -9,6 +9,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Instant;
 
+/// What an idle process keeps of the memory for its replies.
+const COME_BYTES_KEPT: usize = 1 << 16;
+
 /// What a call calls.
 #[derive(Clone, Copy, Debug)]
 pub enum Function<'a> {
@@ -155,6 +158,7 @@ impl Process {
             match frame::reply(&self.come, self.reply_bytes_max).map_err(bad)? {
                 Some((number, answer, length)) => {
                     self.come.drain(..length);
+                    self.come.shrink_to(COME_BYTES_KEPT);
                     break (number, answer);
                 }
                 None => self.child.receive(&mut self.come, patience)?,
@@ -201,7 +205,19 @@ fn numbers(version: &str) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::numbers;
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_long_reply_is_not_kept() {
+        let mut process = Process::start(&Settings::default(), None).unwrap();
+        let (limit, since) = (Some(Duration::from_mins(1)), Instant::now());
+        let patience = Patience { limit, since, is_given_up: None };
+        let long = Value::from("long".repeat(1 << 20));
+        let same = process.call(Function::Global("IdFunc"), &[long.clone()], &patience);
+        assert_eq!(same.unwrap(), long);
+        assert!(process.come.capacity() <= COME_BYTES_KEPT, "{}", process.come.capacity());
+    }
 
     #[test]
     fn versions_are_compared_by_their_numbers() {

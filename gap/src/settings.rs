@@ -105,7 +105,9 @@ impl Settings {
         self
     }
 
-    /// The number of processes that a call may kill before it ends with an error. Default: 2.
+    /// The number of processes that a call may kill before it ends with an error. Default: 2. (A
+    /// call that takes too long is not tried again, nor one that needs too much memory in a GAP
+    /// that was new.)
     ///
     /// # Panics
     ///

@@ -132,19 +132,21 @@ fn killed_amid_a_call_and_while_idle() {
 
 #[test]
 fn a_call_that_takes_too_long_is_killed() {
-    let limit = Duration::from_secs(1);
+    let limit = Duration::from_secs(3);
     let pool = Pool::new(Settings::default().limit(limit));
     let process = process_of(&pool);
     let (tries, how, _) = died(pool.call_source(FOREVER, &[]));
-    assert_eq!((tries, how), (2, Death::TooSlow { limit }));
+    // Another would take as long.
+    assert_eq!((tries, how), (1, Death::TooSlow { limit }));
     assert!(!is_running(process));
 
     // One that is stopped does not even take the request.
     let process = process_of(&pool);
     signal(process, "STOP");
-    let long = "long".repeat(1_000_000);
-    assert_eq!(pool.call("Length", &[long.into()]), Ok(Value::from(4_000_000)));
+    let long = || Value::from("long".repeat(1_000_000));
+    assert_eq!(died(pool.call("Length", &[long()])).1, Death::TooSlow { limit });
     assert!(!is_running(process));
+    assert_eq!(pool.call("Length", &[long()]), Ok(Value::from(4_000_000)));
 }
 
 #[test]
@@ -165,11 +167,51 @@ fn a_call_that_is_given_up_is_killed() {
 }
 
 #[test]
+fn a_start_that_is_given_up_makes_room_for_another() {
+    let (folder, settings) = script(&format!("echo >> $0.starts; {HANGS}"));
+    let pool = Pool::new(settings.processes(1));
+    let starts = folder.path().join("gap.starts");
+    let starts = || fs::read_to_string(&starts).unwrap_or_default().len();
+    for number in 1..=2 {
+        let since = Instant::now();
+        let is_given_up = || starts() == number || since.elapsed() > Duration::from_secs(30);
+        let result = pool.call_unless(is_given_up, Function::Source(FOREVER), &[]);
+        assert_eq!((result, starts()), (Err(GapError::GivenUp), number));
+    }
+}
+
+#[test]
+fn who_waits_for_a_gap_may_use_the_pool_to_decide_whether_to_give_up() {
+    let pool = Pool::new(Settings::default().processes(1));
+    let is_waiting = AtomicBool::new(false);
+    let waits = || {
+        pool.end_idle();
+        is_waiting.store(true, Ordering::Relaxed);
+        true
+    };
+    let is_over = || is_waiting.load(Ordering::Relaxed);
+    process_of(&pool);
+    thread::scope(|scope| {
+        let busy = scope.spawn(|| pool.call_unless(is_over, Function::Source(FOREVER), &[]));
+        thread::sleep(Duration::from_millis(200));
+        assert_eq!(
+            pool.call_unless(waits, Function::Global("IdFunc"), &[]),
+            Err(GapError::GivenUp)
+        );
+        assert_eq!(busy.join().unwrap(), Err(GapError::GivenUp));
+    });
+    assert!(pool.call_source(NUMBER, &[]).is_ok());
+}
+
+#[test]
 fn a_call_that_needs_too_much_memory_is_killed() {
     let pool = Pool::new(Settings::default().memory(256 << 20));
     let grows = "function() local l; l := [ 1 ]; while true do Append(l, l); od; end";
     let (tries, how, _) = died(pool.call_source(grows, &[]));
-    assert_eq!((tries, how), (2, Death::OutOfMemory));
+    // One that was new would not have more the next time.
+    assert_eq!((tries, how), (1, Death::OutOfMemory));
+    assert!(pool.call_source(NUMBER, &[]).is_ok());
+    assert_eq!(died(pool.call_source(grows, &[])).0, 2);
     let grows = "function() local l; l := []; while true do Add(l, [ 1, 2 ]); od; end";
     assert_eq!(died(pool.call_source(grows, &[])).1, Death::OutOfMemory);
     assert!(pool.call_source(NUMBER, &[]).is_ok());

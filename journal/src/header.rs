@@ -38,6 +38,9 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// The number of items of a journal whose owner does not know it before.
+    pub const ANY_NUMBER: u64 = u64::MAX - 1;
+
     /// What differs from the identity of the caller, with both values, or nothing.
     pub(crate) fn differences(&self, callers: &Identity) -> Option<String> {
         let name = |what: &str, own: &String, callers: &String| {

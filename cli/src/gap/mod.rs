@@ -46,6 +46,13 @@ pub(crate) struct Arguments {
     /// Let GAP load the packages that it suggests, here and on all PEs. It starts more slowly then.
     #[arg(long)]
     packages: bool,
+    /// Keep the results of parallel functions in this file. A script that is run again with it
+    /// computes only what is missing, or has changed.
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// End a call if the journal cannot be written, instead of a warning.
+    #[arg(long, requires = "journal")]
+    journal_required: bool,
     /// The file that GAP runs.
     script: Option<PathBuf>,
     /// Flags of the job.
@@ -75,6 +82,8 @@ pub(crate) enum GapError {
     Silent(std::time::Duration),
     #[error("the job ended with {0}: what it says stands above")]
     JobFailed(ExitStatus),
+    #[error("the file of the journal: {0}")]
+    Journal(std::io::Error),
     #[error("the folder for the pipes to the job: {0}")]
     Folder(std::io::Error),
     #[error("the job has not ended, and was killed")]
@@ -126,8 +135,14 @@ fn job_command(arguments: &Arguments, folder: &Path) -> Result<Command> {
         ("--supervised", arguments.supervised),
         ("--progress", arguments.progress),
         ("--packages", arguments.packages),
+        ("--journal-required", arguments.journal_required),
     ];
     words.extend(flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag.into()));
+    if let Some(file) = &arguments.journal {
+        // A launcher may start the job in another folder.
+        let file = std::path::absolute(file).map_err(GapError::Journal)?;
+        words.extend(["--journal".into(), file.into()]);
+    }
     words.extend(arguments.flags.iter().cloned());
     if let Some(pes) = arguments.pes {
         let mut command = Command::new(&words[0]);

@@ -124,7 +124,7 @@ pub fn between(ns: RangeInclusive<u64>, seed: u64) -> impl Fn(u64) -> u64 {
 }
 
 /// The chance of an item.
-fn dice_of(seed: u64, item: u64) -> Dice {
+pub(super) fn dice_of(seed: u64, item: u64) -> Dice {
     Dice::new(seed ^ item.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 

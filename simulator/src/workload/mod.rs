@@ -6,6 +6,7 @@
 //! values, end.
 
 pub mod costs;
+pub mod gap;
 pub(crate) mod graph;
 pub(crate) mod groups;
 pub mod map;

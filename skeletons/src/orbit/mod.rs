@@ -7,13 +7,15 @@
 //!
 //! A search must never know what its states are.
 
+mod moves;
 mod origin;
 mod search;
 
+pub use self::moves::{Action, Batches, Moves, Successors};
 pub use self::origin::{By, From, Origin};
-pub use self::search::{Action, Found, Moves, Progress, Reachable, Reached, Successors};
+pub use self::search::{Found, Progress, Reachable, Reached};
 use ultramarine_runtime::code::Stateless;
-use ultramarine_runtime::executor::Portable;
+use ultramarine_runtime::executor::{Context, Portable, Shared};
 
 /// All states that can be reached from `start`: `successors` adds those that follow from a state.
 /// It gets `data`, too, which travels once to each PE.
@@ -38,6 +40,36 @@ where
 {
     const { F::CHECKED };
     Reachable::new(Successors(successors), data, start)
+}
+
+/// [`reachable`] for an async function of many states at once, such as one that asks another
+/// program: it returns the list of successors of each, or why it cannot.
+///
+/// ```
+/// use ultramarine_runtime::executor::{Context, Shared};
+/// use ultramarine_skeletons::orbit::reachable_batched;
+/// use ultramarine_skeletons::table::TableError;
+///
+/// async fn numbers(cx: &Context, limit: u64) -> Result<u64, TableError> {
+///     let next = async |_: Context, limit: Shared<u64>, numbers: Vec<u64>| {
+///         let next = |n: u64| [2 * n, n + 3].into_iter().filter(|n| n < &limit).collect();
+///         Ok(numbers.into_iter().map(next).collect())
+///     };
+///     Ok(reachable_batched(next, limit, 1).batch(64).run(cx).await?.count())
+/// }
+/// ```
+pub fn reachable_batched<F, D, S, T>(
+    successors: F,
+    data: D,
+    start: S,
+) -> Reachable<Batches<F>, D, S, ()>
+where
+    F: Fn(Context, Shared<D>, Vec<S>) -> T + Stateless,
+    T: Future<Output = Result<Vec<Vec<S>>, String>> + Send,
+    D: Portable + Sync,
+{
+    const { F::CHECKED };
+    Reachable::new(Batches(successors), data, start)
 }
 
 /// The orbit of a point under the group that some generators make: `act` gives the image of a point

@@ -46,6 +46,12 @@ pub enum TableError {
         /// What the panic said.
         message: String,
     },
+    /// The function of a [search](crate::orbit::reachable_batched) says that it cannot go on.
+    #[error("{message}")]
+    Failed {
+        /// What it says.
+        message: String,
+    },
     /// A table of this name is open, with other types.
     #[error("the table `{table}` is open with {open}, not with {wanted}")]
     OtherTypes {

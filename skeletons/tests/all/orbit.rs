@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use ultramarine::Place;
 use ultramarine::prelude::*;
-use ultramarine::skeletons::orbit::{By, Found, From, Reached, orbit, reachable};
+use ultramarine::skeletons::orbit::{
+    By, Found, From, Reached, orbit, reachable, reachable_batched,
+};
 use ultramarine::skeletons::table::TableError;
 
 /// What follows from a number below a limit.
@@ -84,6 +86,26 @@ fn the_state_before_and_its_number_lead_back_to_the_start() {
 }
 
 #[test]
+fn batches_find_what_single_states_find() {
+    on_all_hierarchies(async |cx: Context| {
+        let batch = async |cx: Context, limit: Shared<u64>, numbers: Vec<u64>| {
+            cx.yield_now().await;
+            assert!(numbers.len() <= 7);
+            let mut all = vec![Vec::new(); numbers.len()];
+            numbers.iter().zip(&mut all).for_each(|(n, found)| next(&limit, n, found));
+            Ok(all)
+        };
+        let found = reachable_batched(batch, 5000, 1).batch(7).by().run(&cx).await?;
+        let wanted = reachable(next, 5000, 1).by().run(&cx).await?;
+        assert_eq!(found.levels, wanted.levels);
+        // One way leads to 4: by the first successor, twice.
+        let undo = |n: &u64, number| if number == 0 { n / 2 } else { n - 7 };
+        assert_eq!(found.way_to(4, undo).await?, Some(vec![0, 0]));
+        Ok(())
+    });
+}
+
+#[test]
 fn what_ends_a_search_is_an_error() {
     job(vec![Place::default(); 2], async |cx: Context| {
         let tough = |(): &(), n: &u64, next: &mut Vec<u64>| {
@@ -95,6 +117,12 @@ fn what_ends_a_search_is_an_error() {
         let endless = |(): &(), n: &u64, next: &mut Vec<u64>| next.extend([2 * n, 2 * n + 1]);
         let error = reachable(endless, (), 1_u64).memory_max(1 << 20).run(&cx).await.unwrap_err();
         assert!(matches!(error, TableError::Full { .. }), "{error}");
+        let refuse = async |_: Context, _: Shared<()>, _: Vec<u64>| Err("not today".to_owned());
+        let error = reachable_batched(refuse, (), 0_u64).run(&cx).await.unwrap_err();
+        assert_eq!(error, TableError::Failed { message: "not today".to_owned() });
+        let short = async |_: Context, _: Shared<()>, _: Vec<u64>| Ok(Vec::new());
+        let error = reachable_batched(short, (), 0_u64).run(&cx).await.unwrap_err();
+        assert!(error.to_string().contains("successors of 1 states are 0 lists"), "{error}");
         // A search that is done finds all of it there while its table is open.
         let first = reachable(next, 5000, 1).name("numbers").run(&cx).await?;
         let again = reachable(next, 5000, 1).name("numbers").run(&cx).await?;

@@ -17,8 +17,8 @@ BIND_GLOBAL("ULTRAMARINE_Printed", function(value)
     return text;
 end);
 
-##  A variable of a function around this part of a syntax tree, which stands in so many functions
-##  of the tree; fail if there is none.
+##  A variable of a function around this part of a syntax tree, which stands in `depth` functions of
+##  the tree; fail if there is none.
 DeclareGlobalFunction("ULTRAMARINE_Outer");
 InstallGlobalFunction(ULTRAMARINE_Outer, function(tree, depth)
     local name, part, found;

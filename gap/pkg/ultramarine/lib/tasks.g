@@ -19,9 +19,9 @@ BIND_GLOBAL("ULTRAMARINE_KERNELS", rec(
     ##  Some items, combined from left to right.
     reduce := f -> (items -> Iterated(items, f)),
 
-    ##  The images of some points under each generator.
+    ##  Of each of some points, the images under the generators.
     images := act -> { points, generators } ->
-        Concatenation(List(points, x -> List(generators, g -> act(x, g)))),
+        List(points, x -> List(generators, g -> act(x, g))),
 
     ##  A step of divide and conquer.
     divide := { is_trivial, solve, divide, combine } -> function(step, arguments...)

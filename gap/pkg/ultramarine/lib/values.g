@@ -80,20 +80,46 @@ InstallGlobalFunction(ULTRAMARINE_Decode, function(frame)
     return INT_STRING(token);
 end);
 
+##  What is said of a value that cannot be encoded is not longer than this.
+BIND_GLOBAL("ULTRAMARINE_SAID_MAX", 200);
+
+##  Appends a value as it is printed to a text, but of a list no more than the text has room for.
+DeclareGlobalFunction("ULTRAMARINE_Say");
+InstallGlobalFunction(ULTRAMARINE_Say, function(text, value)
+    local i, stream;
+    if IsPlistRep(value) then
+        Add(text, '[');
+        i := 1;
+        while i <= Length(value) and Length(text) <= ULTRAMARINE_SAID_MAX do
+            if i > 1 then
+                Add(text, ',');
+            fi;
+            if IsBound(value[i]) then
+                Add(text, ' ');
+                ULTRAMARINE_Say(text, value[i]);
+            fi;
+            i := i + 1;
+        od;
+        Append(text, " ]");
+    else
+        stream := OutputTextString(text, true);
+        SetPrintFormattingStatus(stream, false);
+        PrintTo(stream, value);
+        CloseStream(stream);
+    fi;
+end);
+
 ##  Says that a value cannot be encoded, and ends the call.
 BIND_GLOBAL("ULTRAMARINE_Refuse", function(value, reason)
-    local text, stream;
-    text := "";
-    stream := OutputTextString(text, false);
-    SetPrintFormattingStatus(stream, false);
+    local text;
+    text := ShallowCopy(reason);
     if reason = "" then
-        PrintTo(stream, TNAM_OBJ(value), " ", value);
-    else
-        PrintTo(stream, reason);
+        Append(text, TNAM_OBJ(value));
+        Add(text, ' ');
+        ULTRAMARINE_Say(text, value);
     fi;
-    CloseStream(stream);
-    if Length(text) > 200 then
-        text := Concatenation(text{[ 1 .. 200 ]}, "...");
+    if Length(text) > ULTRAMARINE_SAID_MAX then
+        text := Concatenation(text{[ 1 .. ULTRAMARINE_SAID_MAX ]}, "...");
     fi;
     ULTRAMARINE_REFUSED := text;
     JUMP_TO_CATCH(0);

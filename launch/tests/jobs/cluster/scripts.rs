@@ -19,7 +19,8 @@ fn with_programs() -> Option<Folder> {
     let folder = Folder::new();
     let release = folder.join("target/release");
     std::fs::create_dir_all(&release).expect("the folder is ours");
-    for program in [Path::new(the_command()), &program] {
+    let gap = Path::new(the_command()).with_file_name("ultramarine-gap");
+    for program in [Path::new(the_command()), &program, &gap] {
         let name = program.file_name().expect("it has one");
         std::os::unix::fs::symlink(program, release.join(name)).expect("the folder is ours");
     }
@@ -37,7 +38,13 @@ fn script(name: &str) -> String {
 
 /// Submits a script as a user does, but with the programs of this build in `folder`, and less work:
 /// seconds are more than a test needs. Returns the job's number.
-fn submit(cluster: &Cluster, folder: &Folder, name: &str, flags: &[&str]) -> String {
+fn submit(
+    cluster: &Cluster,
+    folder: &Folder,
+    name: &str,
+    flags: &[&str],
+    arguments: &[&str],
+) -> String {
     let mut sbatch = cluster.on("login");
     sbatch.args(["sbatch", "--parsable", &format!("--output={name}")]).args(flags);
     let shorter = folder.join(&format!("{name}.sbatch"));
@@ -46,7 +53,7 @@ fn submit(cluster: &Cluster, folder: &Folder, name: &str, flags: &[&str]) -> Str
         ["--upto 100000 --tasks 2000", "--upto 20000"].into_iter().fold(script(name), shorter_sum);
     // `sbatch --wait` looks only now and then whether it has ended.
     std::fs::write(&shorter, text + "\necho \"ended with $?\"\n").expect("the folder is ours");
-    sbatch.arg("--chdir").arg(folder.0.path()).arg(shorter);
+    sbatch.arg("--chdir").arg(folder.0.path()).arg(shorter).args(arguments);
     let ended = run(sbatch);
     assert!(ended.is_success, "{name}: {}", ended.err);
     ended.out.trim().to_owned()
@@ -80,7 +87,7 @@ fn batch_scripts_do_what_they_say() {
     let Some(cluster) = Cluster::up() else { return };
     let Some(folder) = with_programs() else { return };
     for name in ["plain", "requeue", "no-kill", "heterogeneous"] {
-        submit(&cluster, &folder, name, &[]);
+        submit(&cluster, &folder, name, &[], &[]);
         let out = output(&folder, name);
         assert!(out.contains("): 19455782"), "{name}: {out}");
         if name == "heterogeneous" {
@@ -89,12 +96,36 @@ fn batch_scripts_do_what_they_say() {
     }
 }
 
+/// The tasks wait for each other, and so run on two hosts.
+const GAP_SCRIPT: &str = r#"
+host := function(x)
+    PrintTo(Concatenation("begun", String(x)), x);
+    repeat Sleep(0); until ForAll([1, 2], y -> IsExistingFile(Concatenation("begun", String(y))));
+    return Chomp(ReadLine(InputTextFile("/proc/sys/kernel/hostname")));
+end;;
+Print(Set(ParMap(host, [1, 2])), "\n");
+"#;
+
+#[test]
+fn gap_computes_on_all_hosts_of_a_script() {
+    if !Command::new("gap").arg("--version").output().is_ok_and(|ended| ended.status.success()) {
+        println!("skipped: GAP is not installed");
+        return;
+    }
+    let Some(cluster) = Cluster::up() else { return };
+    let Some(folder) = with_programs() else { return };
+    std::fs::write(folder.join("hosts.g"), GAP_SCRIPT).expect("the folder is ours");
+    submit(&cluster, &folder, "gap", &["--nodelist=r1n2,r2n1"], &["hosts.g"]);
+    let out = output(&folder, "gap");
+    assert!(out.contains("[ \"r1n2\", \"r2n1\" ]"), "{out}");
+}
+
 /// The signal is the one that Slurm sends before the time is up, to the same processes.
 #[test]
 fn a_script_that_is_asked_to_end_prints_what_it_has() {
     let Some(cluster) = Cluster::up() else { return };
     let Some(folder) = with_programs() else { return };
-    let job = submit(&cluster, &folder, "walltime", &[]);
+    let job = submit(&cluster, &folder, "walltime", &[], &[]);
     let slurm = |words: &[&str]| cluster.run_on("login", words).out;
     let step = format!("{job}.0");
     eventually("the processes run", || slurm(&["squeue", "--steps", "--noheader"]).contains(&step));
@@ -111,7 +142,7 @@ fn a_script_that_is_asked_to_end_prints_what_it_has() {
 fn slurm_asks_a_script_to_end_before_its_time_is_up() {
     let Some(cluster) = Cluster::up() else { return };
     let Some(folder) = with_programs() else { return };
-    submit(&cluster, &folder, "walltime", &["--time=2", "--signal=TERM@80"]);
+    submit(&cluster, &folder, "walltime", &["--time=2", "--signal=TERM@80"], &[]);
     is_partial(&output(&folder, "walltime"));
 }
 

@@ -1,5 +1,6 @@
 //! The search, level by level.
 
+use super::moves::Moves;
 use super::origin::{By, From, Origin};
 use crate::set::TaskSet;
 use crate::table::{Table, TableError, TableKey, TableRef, table};
@@ -8,40 +9,13 @@ use std::any::type_name;
 use std::marker::PhantomData;
 use std::mem::replace;
 use ultramarine_journal::Digest;
-use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Future, Portable, Shared};
 use ultramarine_runtime::wire::encode;
 use ultramarine_topology::{Distance, Pe};
 
-/// The number of states from which a task goes on.
+/// The number of states from which a task goes on, unless the program says another.
 const STATES_AT_ONCE: usize = 1024;
-
-/// What follows from a state.
-pub trait Moves<D, S>: Stateless {
-    /// Adds what follows from a state to `next`.
-    fn add_to(self, next: &mut Vec<S>, data: &D, state: &S);
-}
-
-/// See [`reachable`](super::reachable).
-#[derive(Clone, Copy, Debug)]
-pub struct Successors<F>(pub(super) F);
-
-impl<D, S, F: Fn(&D, &S, &mut Vec<S>) + Stateless> Moves<D, S> for Successors<F> {
-    fn add_to(self, next: &mut Vec<S>, data: &D, state: &S) {
-        (self.0)(data, state, next);
-    }
-}
-
-/// See [`orbit`](super::orbit).
-#[derive(Clone, Copy, Debug)]
-pub struct Action<F>(pub(super) F);
-
-impl<G, S, F: Fn(&G, &S) -> S + Stateless> Moves<Vec<G>, S> for Action<F> {
-    fn add_to(self, next: &mut Vec<S>, generators: &Vec<G>, state: &S) {
-        next.extend(generators.iter().map(|generator| (self.0)(generator, state)));
-    }
-}
 
 /// What the table has of a state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -62,7 +36,8 @@ pub struct Progress {
 
 type Tell = Box<dyn FnMut(&Progress) + Send>;
 
-/// A search that is yet to begin; see [`reachable`](super::reachable) and [`orbit`](super::orbit).
+/// A search that is yet to begin; see [`reachable`](super::reachable),
+/// [`reachable_batched`](super::reachable_batched) and [`orbit`](super::orbit).
 #[must_use = "nothing is searched until it is told to"]
 pub struct Reachable<M, D, S, O> {
     moves: M,
@@ -71,6 +46,7 @@ pub struct Reachable<M, D, S, O> {
     name: Option<String>,
     copies: usize,
     memory_max: Option<usize>,
+    batch: usize,
     tell: Option<Tell>,
     origins: PhantomData<fn() -> O>,
 }
@@ -126,7 +102,8 @@ impl<S: TableKey> Reached<S, By> {
 impl<M, D, S> Reachable<M, D, S, ()> {
     pub(super) fn new(moves: M, data: D, start: S) -> Self {
         let (name, memory_max, tell) = (None, None, None);
-        Reachable { moves, data, start, name, copies: 1, memory_max, tell, origins: PhantomData }
+        let (copies, batch, origins) = (1, STATES_AT_ONCE, PhantomData);
+        Reachable { moves, data, start, name, copies, memory_max, batch, tell, origins }
     }
 
     /// Of each state is kept by which successor it was found: a Schreier vector.
@@ -140,8 +117,9 @@ impl<M, D, S> Reachable<M, D, S, ()> {
     }
 
     fn with_origins<O>(self) -> Reachable<M, D, S, O> {
-        let Reachable { moves, data, start, name, copies, memory_max, tell, .. } = self;
-        Reachable { moves, data, start, name, copies, memory_max, tell, origins: PhantomData }
+        let Reachable { moves, data, start, name, copies, memory_max, batch, tell, .. } = self;
+        let origins = PhantomData;
+        Reachable { moves, data, start, name, copies, memory_max, batch, tell, origins }
     }
 }
 
@@ -170,6 +148,13 @@ where
         self
     }
 
+    /// A task goes on from this number of states, at least 1. Default 1024: fewer spread the work
+    /// better where each takes long.
+    pub fn batch(mut self, states: usize) -> Self {
+        self.batch = states.max(1);
+        self
+    }
+
     /// Calls `f` on this PE as each level is complete.
     pub fn progress(mut self, f: impl FnMut(&Progress) + Send + 'static) -> Self {
         self.tell = Some(Box::new(f));
@@ -183,7 +168,7 @@ where
     /// Any [`TableError`]: all that held some states have died, the memory is full, a function
     /// panicked, or the job ends.
     pub async fn run(self, cx: &Context) -> Result<Reached<S, O>, TableError> {
-        let Reachable { moves, data, start, name, copies, memory_max, mut tell, .. } = self;
+        let Reachable { moves, data, start, name, copies, memory_max, batch, mut tell, .. } = self;
         let name = match name {
             Some(name) => name,
             None => name_of::<M, D, S>(&data, &start)?,
@@ -194,7 +179,7 @@ where
         }
         let table = opening.open()?;
         let data = cx.share(data);
-        let search = Search::<M, D, S, O> { cx, table: &table, data: &data, moves };
+        let search = Search::<M, D, S, O> { cx, table: &table, data: &data, moves, batch };
         let mut heard = cx.dead();
         let is_new =
             table.insert_if_absent(start, Found { level: 0, origin: O::of_start() }).await?;
@@ -238,6 +223,7 @@ struct Search<'a, M, D: Portable + Sync, S: TableKey, O: Origin<S>> {
     table: &'a Table<S, Found<O>>,
     data: &'a Shared<D>,
     moves: M,
+    batch: usize,
 }
 
 /// What a PE needs to go on from the states of a level.
@@ -246,6 +232,7 @@ struct Search<'a, M, D: Portable + Sync, S: TableKey, O: Origin<S>> {
 struct LevelTask<S: TableKey, O: Origin<S>, D: Portable + Sync> {
     states: TableRef<S, Found<O>>,
     data: Shared<D>,
+    batch: usize,
     level: u32,
     /// The table says which these states are, once the PE has heard of these deaths.
     from_table: Option<Vec<Pe>>,
@@ -281,11 +268,8 @@ where
         let from_table = is_from_table.then(|| dead_of(self.cx));
         let spawn = |cx: &Context, pe| {
             let (states, data) = (self.table.reference(), self.data.clone());
-            cx.spawn_at(
-                pe,
-                go_on,
-                LevelTask { states, data, level, from_table: from_table.clone() },
-            )
+            let (batch, from_table) = (self.batch, from_table.clone());
+            cx.spawn_at(pe, go_on, LevelTask { states, data, batch, level, from_table })
         };
         let counts = self.on_all(spawn).await?;
         Ok(counts.map(|counts| counts.into_iter().sum()))
@@ -349,7 +333,7 @@ async fn count_levels<S: TableKey, O: Origin<S>>(
 async fn go_on_from_level<M, D, S, O>(
     moves: M,
     cx: Context,
-    LevelTask { states, data, level, from_table }: LevelTask<S, O, D>,
+    LevelTask { states, data, batch, level, from_table }: LevelTask<S, O, D>,
 ) -> Result<u64, TableError>
 where
     M: Moves<D, S>,
@@ -373,7 +357,7 @@ where
     let go_on = move |cx: Context, argument| go_on_from(moves, cx, argument);
     let mut tasks = TaskSet::new().window(2 * cx.threads() + 1);
     while !of_level.is_empty() {
-        let some = of_level.split_off(of_level.len().saturating_sub(STATES_AT_ONCE));
+        let some = of_level.split_off(of_level.len().saturating_sub(batch));
         let argument = (states.clone(), data.clone(), level, some);
         tasks.spawn(&cx, Distance::ZERO, go_on, argument);
         if tasks.is_full()
@@ -401,12 +385,11 @@ where
     O: Origin<S>,
 {
     let table = table.on(&cx)?;
-    let (mut next, mut found) = (Vec::new(), Vec::new());
-    for state in states {
-        moves.add_to(&mut next, &data, &state);
-        let origins = (0..).map(|number| Found { level: level + 1, origin: O::of(&state, number) });
-        found.extend(next.drain(..).zip(origins));
-    }
+    let mut found = Vec::new();
+    let add = |state: &S, number, next| {
+        found.push((next, Found { level: level + 1, origin: O::of(state, number) }));
+    };
+    moves.follow(&cx, &data, states, add).await?;
     table.insert_unless_seen(found).await
 }
 
@@ -414,7 +397,7 @@ where
 fn name_of<M, D: Serialize, S: Serialize>(data: &D, start: &S) -> Result<String, TableError> {
     let mut digest = Digest::default();
     let encoded = encode(&(data, start)).map_err(|error| TaskError::Codec {
-        what: "the data or the start of a search".into(),
+        what: "data or the start of a search".into(),
         reason: error.to_string(),
     })?;
     digest.add(&encoded);

@@ -1,6 +1,7 @@
 //! A PE that is asked for what it owns has heard of the same deaths.
 
 use super::*;
+use crate::orbit::Successors;
 use crate::table::job_of_two;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ fn a_level_is_not_repeated_before_the_news() {
         let table = states(&cx).await;
         let none = Successors(|(): &(), _: &u32, _: &mut Vec<u32>| {});
         let (states, data) = (table.reference(), cx.share(()));
-        let task = LevelTask { states, data, level: 1, from_table: Some(vec![OTHER]) };
+        let task = LevelTask { states, data, batch: 9, level: 1, from_table: Some(vec![OTHER]) };
         let count = with_late_news(&cx, &table, go_on_from_level(none, cx.clone(), task)).await;
         assert_eq!(count, Ok(50));
     });

@@ -1,6 +1,8 @@
 //! `ultramarine gap`: scripts, what is said of their errors, and deaths. Jobs are those of the
 //! program `ultramarine-gap` beside the command.
 
+mod journal;
+
 use crate::harness::{MARK, Stage, nothing_is_left, run, ultramarine};
 use crate::real::launcher;
 use rustix::process::{Pid, Signal, kill_process};
@@ -67,7 +69,10 @@ check(fibonacci(12), 144);
 m11 := MathieuGroup(11);;
 check(ParOrbit(m11, 1), Orbit(m11, 1));
 check(ParOrbit(m11, [1, 2, 3], OnSets), Orbit(m11, [1, 2, 3], OnSets));
-check(ParOrbit([(1,2,3)], 1 : length := true), 3);
+check(ParOrbit(m11, [1, 2, 3, 4, 5], OnTuples : length := true), 7920);
+check(ParOrbit(m11, [1, 2], OnSets : length := true, radius := 1/2), 55);
+check(ParOrbit([], 1 : length := true), 1);
+check(ParOrbit([], 1), [1]);
 ",
     );
 }
@@ -195,7 +200,7 @@ const GUIDE_PRINTS: &str =
 
 #[test]
 fn the_guides_script_works() {
-    let guide = include_str!("../../../docs/guide/tasks.md");
+    let guide = include_str!("../../../../docs/guide/tasks.md");
     let script = guide.split_once("```gap\n").and_then(|(_, rest)| rest.split_once("```"));
     let ended = on_two_pes("gap-guide", script.expect("it has one").0);
     let lines: Vec<_> = ended.succeeded().split_whitespace().collect();
