@@ -55,14 +55,21 @@ struct Flags {
     /// Have the GAPs load the packages that GAP suggests.
     #[arg(long)]
     packages: bool,
+    #[command(flatten)]
+    journal: JournalFlags,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// Where results are kept.
+#[derive(Clone, clap::Args)]
+struct JournalFlags {
     /// Keep the results in this file.
     #[arg(long)]
     journal: Option<PathBuf>,
     /// End the call if the journal cannot be written, instead of a warning.
     #[arg(long, requires = "journal")]
     journal_required: bool,
-    #[command(flatten)]
-    options: Options,
 }
 
 fn main() -> Result<()> {
@@ -78,8 +85,8 @@ fn main() -> Result<()> {
 
 /// Carries out requests until they end.
 async fn serve(cx: Context, flags: Flags) -> Result<()> {
-    let journal =
-        flags.journal.map(|file| Kept::open(&file, flags.journal_required)).transpose()?;
+    let JournalFlags { journal, journal_required } = flags.journal;
+    let journal = journal.map(|file| Kept::open(&file, journal_required)).transpose()?;
     let (requests, mut replies) = pipes::open(&flags.folder)?;
     let mut job = Job::new(cx, flags.supervised, flags.progress, journal);
     let mut is_first = true;

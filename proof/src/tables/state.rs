@@ -117,8 +117,8 @@ impl Member {
     /// It has changed.
     pub(super) fn digest(&mut self) {
         let mut hasher = DefaultHasher::new();
-        let Member { machine, has_begun, to_ask, open, entries, aside, work, filled_by, digest: _ } =
-            &*self;
+        let Member { machine, has_begun, to_ask, open, entries, aside, work, .. } = &*self;
+        let filled_by = &self.filled_by;
         (machine, has_begun, to_ask, open, entries, aside, work, filled_by).hash(&mut hasher);
         self.digest = hasher.finish();
     }

@@ -1,6 +1,7 @@
 //! Trees of tasks that spawn tasks. Each problem that is not small is a task that spawns one for
-//! each of its parts, and awaits them; or a task solves it with all of its parts, but for those that
-//! others take, as `par_divide_and_conquer` does. Fibonacci numbers and queens (`HdpH-RS` §6.5).
+//! each of its parts, and awaits them; or a task solves it with all of its parts, but for those
+//! that others take, as `par_divide_and_conquer` does. Fibonacci numbers and queens (`HdpH-RS`
+//! §6.5).
 
 use super::{Activity, Batch, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
 use ultramarine_runtime::protocol::message::Bytes;

@@ -258,8 +258,8 @@ where
     #[inline]
     fn solve_youngest(&mut self, level: u32) -> Solved<A::Solution> {
         let (algorithm, view) = (self.algorithm, self.view());
-        // It is looked at where it lies. A part of three fields that was put there a moment ago, one
-        // by one, and is taken as a whole, holds the processor up, for a tenth of a division.
+        // It is looked at where it lies. A part of three fields that was put there a moment ago,
+        // one by one, and is taken as a whole, holds the processor up for a tenth of a division.
         let is_trivial = |part| algorithm.is_trivial(view, part);
         let is_trivial = self.backlog.youngest().is_some_and(is_trivial);
         match self.backlog.pop() {

@@ -57,7 +57,7 @@ check(ParMap(wait, [1..60] : chunk := 1), List([1..60], x -> x^2));
 }
 
 /// One of each function that has a journal.
-const CALLS: &str = r#"
+const CALLS: &str = r"
 check(ParMap(x -> 2 * noted(x), [1..5]), [2, 4 .. 10]);
 check(ParMap2Level(1, x -> 3 * noted(x), [1..5] : chunk := 2), [3, 6 .. 15]);
 check(ParMap({x, by} -> by * noted(x), [1..5] : given := 2), [2, 4 .. 10]);
@@ -66,7 +66,7 @@ check(ParOrbit([(1,2,3)], 1, {x, g} -> noted(x)^g), [1, 2, 3]);
 check(ParOrbit([(1,2,3)], 1, {x, g} -> noted(x)^g : length := true), 3);
 fibonacci := ParDivideAndConquer(n -> n < 2, noted, n -> [n - 1, n - 2], {n, x} -> Sum(x), 9);;
 check(fibonacci, 34);
-"#;
+";
 
 #[test]
 fn what_a_script_had_is_not_computed_again_and_what_has_changed_is() {

@@ -1,5 +1,5 @@
-//! Divide and conquer without a threshold, so that it only divides: the program `fibonacci`, against
-//! `rayon::join` and `chili` in turn in the same process, and on two PEs.
+//! Divide and conquer without a threshold, so that it only divides: the program `fibonacci`,
+//! against `rayon::join` and `chili` in turn in the same process, and on two PEs.
 
 use crate::launch::{self, Bench};
 use crate::{Goal, Report, Sample, Unit};

@@ -6,6 +6,7 @@
 //! | `queues`, `shelves` | the pool's shelves as lock-free deques, and the ready queue |
 //! | `serial` | a queue that one thread at a time empties |
 //! | `timers` | tasks that sleep, by the time at which they wake |
+//! | `wanted` | what a thief that finds nothing tells the workers |
 //! | `guests` | tasks of other PEs that wait here for something |
 //! | `threads`, `nesting` | worker threads, and whether one waits inside rayon |
 //! | `standby` | the thread that runs what must not wait for a worker |
@@ -20,3 +21,4 @@ mod shelves;
 pub(crate) mod standby;
 pub(crate) mod threads;
 pub(crate) mod timers;
+mod wanted;

@@ -15,6 +15,7 @@ mod tests;
 pub(crate) use super::shelves::CommonShelf;
 
 use super::shelves::{WorkerShelf, take};
+use super::wanted::Wanted;
 use crate::code::Name;
 use crate::executor::task::activity::Activity;
 use crate::lock::Lock;
@@ -24,7 +25,7 @@ use crossbeam_deque::{Injector, Stealer, Worker as Deque};
 use crossbeam_queue::SegQueue;
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A task that waits in the queues of a PE.
 pub(crate) trait Queued: Send + Sized + 'static {
@@ -72,31 +73,6 @@ pub(crate) struct Queues<T> {
     started_without_deques: Activity,
     /// What the workers without deques do.
     substitutes: Lock<Vec<Arc<Activity>>>,
-}
-
-/// Set by a thief that finds nothing to take, a worker of this PE or a FISH from another; taken
-/// back by the first worker that sees it amid a task. It has a cache line to itself: all workers read it
-/// often, and hardly any thread writes it.
-#[derive(Default)]
-#[repr(align(128))]
-pub(crate) struct Wanted(AtomicBool);
-
-impl Wanted {
-    #[inline]
-    pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set(&self) {
-        if !self.is_set() {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Whether it was set until now.
-    pub(crate) fn take(&self) -> bool {
-        self.is_set() && self.0.swap(false, Ordering::Relaxed)
-    }
 }
 
 /// The ends of a worker's deques that other threads use.

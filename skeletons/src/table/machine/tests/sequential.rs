@@ -32,14 +32,17 @@ impl Verb {
 }
 
 /// Updates return the value that there was.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "keys may be of any type")]
 fn add(_: &Key, value: &mut Option<Value>, more: Value) -> Option<Value> {
     value.replace(value.unwrap_or(0) + more)
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "keys may be of any type")]
 fn mix(_: &Key, value: &mut Option<Value>, more: Value) -> Option<Value> {
     value.replace(value.unwrap_or(1).wrapping_mul(31).wrapping_add(more))
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "keys may be of any type")]
 fn take(_: &Key, value: &mut Option<Value>, _: Value) -> Option<Value> {
     value.take()
 }
