@@ -47,16 +47,17 @@ mod tests {
 
     #[test]
     fn each_octave_was_recorded_and_takes_longer_than_those_before() {
-        let octaves = octaves();
+        let mut octaves = octaves();
         assert_eq!(octaves.len(), 23);
         let mut before = 0;
-        for (number, (from, times_ms)) in octaves.iter().enumerate() {
+        for (number, (from, times_ms)) in octaves.iter_mut().enumerate() {
             assert_eq!((*from, times_ms.len()), (1 << (10 + number), 16));
             assert!(times_ms.iter().all(|ms| (1..10_000).contains(ms)), "{from}");
-            let sum = times_ms.iter().sum::<u64>();
-            // Within the few percent that chance makes.
-            assert!(20 * sum > 19 * before, "{from}: {sum} after {before}");
-            before = sum;
+            // Not the mean: now and then GAP collects its garbage.
+            times_ms.sort_unstable();
+            let median = times_ms[8];
+            assert!(median >= before, "{from}: {median} after {before}");
+            before = median;
         }
     }
 

@@ -38,6 +38,8 @@ const BEAT_NS: u64 = 16_000;
 /// A task that keeps its parts, as the recursion of `par_divide_and_conquer`.
 struct Division<P> {
     all: SpawnTree<P>,
+    /// What it solves next, before the youngest part of the backlog.
+    first: Option<u64>,
     backlog: Backlog<u64, ()>,
     /// The steps that it has taken.
     steps: u64,
@@ -47,9 +49,8 @@ struct Division<P> {
 impl<P: Problem> Division<P> {
     fn new(all: SpawnTree<P>, problem: u64) -> Self {
         // Other PEs may always take parts.
-        let mut backlog = Backlog::new(1, 2);
-        backlog.push(problem);
-        Division { all, backlog, steps: 0, is_awaited: false }
+        let backlog = Backlog::new(1, 2);
+        Division { all, first: Some(problem), backlog, steps: 0, is_awaited: false }
     }
 }
 
@@ -58,11 +59,12 @@ impl<P: Problem> Activity for Division<P> {
         let Division { all, backlog, .. } = self;
         let (mut steps, mut offered) = (0, Vec::new());
         while (steps as f64 * all.step_ns) < BEAT_NS as f64
-            && let Some(problem) = backlog.pop()
+            && let Some(problem) = self.first.take().or_else(|| backlog.pop())
         {
             steps += all.problem.steps(problem);
-            // The first is solved next.
-            all.problem.parts(problem).into_iter().rev().for_each(|part| backlog.push(part));
+            let mut parts = all.problem.parts(problem).into_iter();
+            self.first = parts.next();
+            parts.for_each(|part| backlog.push(part));
             if backlog.offers_too_little() {
                 backlog.offer(|_| Distance::ONE, |_, part| offered.push(part));
             }

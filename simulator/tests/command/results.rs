@@ -62,6 +62,12 @@ fn tasks_spawn_tasks() {
     // 2 F(26) - 1 calls of 3 ns.
     let work = number(&fibonacci[0], "work_seconds");
     assert!((work - 242_785.0 * 3e-9).abs() < 1e-6, "{work} s");
+    let lazy = rows("fibonacci --n 25 --threshold 15 --cores 16 --workers 1 --lazy");
+    check(&lazy[0]);
+    let work_of_lazy = number(&lazy[0], "work_seconds");
+    assert!((work_of_lazy - work).abs() < 1e-6, "{work_of_lazy} s");
+    let few = number(&fibonacci[0], "tasks") / 2.0;
+    assert!(number(&lazy[0], "tasks") < few, "{}", lazy[0]);
 }
 
 /// In simulated time, which is the same on any machine.
