@@ -52,15 +52,18 @@ impl Problem {
     }
 
     /// Whether it is not divided.
+    #[inline]
     pub fn is_trivial(&self) -> bool {
         self.n < 2 || self.n <= self.threshold
     }
 
     /// The two numbers whose sum it is.
+    #[inline]
     pub fn parts(&self) -> [Problem; 2] {
         [1, 2].map(|less| Problem { n: self.n - less, level: self.level + 1, ..*self })
     }
 
+    #[inline]
     fn stolen_within(&self) -> Distance {
         match self.n {
             FAR.. => Distance::ONE,
@@ -79,6 +82,7 @@ fn fibonacci(n: u32) -> u64 {
 }
 
 /// The number, by a plain recursion.
+#[inline]
 pub fn sequential(problem: Problem) -> u64 {
     fibonacci(problem.n)
 }
