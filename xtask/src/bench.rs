@@ -22,7 +22,7 @@ const WITH_PYTHON: [&str; 2] = ["noop", "bulk"];
 /// Where it names its benchmarks.
 const SOURCE: &str = "examples/src/bin/bench/main.rs";
 /// Its options that have a value.
-const WITH_VALUE: [&str; 2] = ["--python", "--plots"];
+const WITH_VALUE: [&str; 3] = ["--python", "--plots", "--minutes"];
 
 /// With `lto` the whole program is optimised when it is linked.
 pub(crate) fn run(lto: bool, arguments: &[String]) -> Result<ExitCode> {

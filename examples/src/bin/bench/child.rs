@@ -2,7 +2,7 @@
 //! with or without a launcher, and its root prints one line of JSON.
 
 use crate::{
-    bsp, bulk, cancel, detection, divide, gather, idle, mail, memo, memory, noop, reaction,
+    bsp, bulk, cancel, cores, detection, divide, gather, idle, mail, memo, memory, noop, reaction,
     recovery, spawn, startup, steal, succession, supervision, table, trips,
 };
 use clap::Subcommand;
@@ -58,6 +58,7 @@ scenarios! {
     Memo(memo::Job),
     Table(table::Job),
     Trips(trips::Job),
+    Ring(cores::ring::Job),
     Cancel(cancel::Job),
     Startup(startup::Job),
     Supervision(supervision::Job),

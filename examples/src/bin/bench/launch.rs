@@ -21,15 +21,22 @@ pub(crate) struct Bench {
     mpiexec: String,
     own: PathBuf,
     pub(crate) quick: bool,
+    /// The time for `cores`.
+    pub(crate) minutes: u32,
     pub(crate) python: Option<PathBuf>,
     /// A folder for charts, which exists.
     pub(crate) plots: PathBuf,
 }
 
 impl Bench {
-    pub(crate) fn new(quick: bool, python: Option<PathBuf>, plots: PathBuf) -> io::Result<Self> {
+    pub(crate) fn new(
+        quick: bool,
+        minutes: u32,
+        python: Option<PathBuf>,
+        plots: PathBuf,
+    ) -> io::Result<Self> {
         let mpiexec = std::env::var(LAUNCHER).unwrap_or_else(|_| "mpiexec".to_owned());
-        Ok(Bench { mpiexec, own: std::env::current_exe()?, quick, python, plots })
+        Ok(Bench { mpiexec, own: std::env::current_exe()?, quick, minutes, python, plots })
     }
 
     /// The number of rounds in which the contenders run in turn.
@@ -54,8 +61,13 @@ impl Bench {
 
     /// This number of processes of a program.
     pub(crate) fn on(&self, processes: u32, program: &Command) -> Command {
+        self.with_flags(&[], processes, program)
+    }
+
+    /// The same, with further flags of the launcher.
+    pub(crate) fn with_flags(&self, flags: &[&str], processes: u32, program: &Command) -> Command {
         let mut command = Command::new(&self.mpiexec);
-        command.arg("-n").arg(processes.to_string());
+        command.arg("-n").arg(processes.to_string()).args(flags);
         command.arg(program.get_program()).args(program.get_args());
         command
     }

@@ -8,6 +8,7 @@ mod bsp;
 mod bulk;
 mod cancel;
 mod child;
+mod cores;
 mod dag;
 mod detection;
 mod divide;
@@ -55,6 +56,9 @@ struct Arguments {
     /// Repeat each measurement less often.
     #[arg(long)]
     quick: bool,
+    /// The time for `cores`, which repeats what it can in this time.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    minutes: u32,
     /// List the benchmarks and exit.
     #[arg(long)]
     list: bool,
@@ -79,7 +83,7 @@ enum Mode {
 type Benchmark = (&'static str, &'static str, fn(&Bench, &mut Report) -> Result<()>);
 
 #[rustfmt::skip]
-const BENCHMARKS: [Benchmark; 29] = [
+const BENCHMARKS: [Benchmark; 30] = [
     ("sum-euler", "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
         sum_euler::measure),
     ("skeletons", "two computations by the map skeletons, on ever more PEs", skeletons::measure),
@@ -125,6 +129,8 @@ const BENCHMARKS: [Benchmark; 29] = [
         recovery::measure),
     ("replicas", "how many of 65,234 tasks run again when processes die, lazy and eager",
         replicas::measure),
+    ("cores", "programs, tasks and transfers on 1, 2, 4, … all cores, within --minutes",
+        cores::measure),
 ];
 
 fn main() -> Result<()> {
@@ -139,9 +145,9 @@ fn main() -> Result<()> {
         return Ok(());
     }
     let chosen = choose(&arguments.names)?;
-    let Arguments { quick, python, plots, .. } = arguments;
+    let Arguments { quick, minutes, python, plots, .. } = arguments;
     std::fs::create_dir_all(&plots)?;
-    let bench = Bench::new(quick, python, plots)?;
+    let bench = Bench::new(quick, minutes, python, plots)?;
     let mut report = Report::default();
     for (name, about, measure) in chosen {
         report.begin(name, about);

@@ -71,6 +71,10 @@ impl Sample {
         }
     }
 
+    pub(crate) fn mean(&self) -> f64 {
+        self.values.iter().sum::<f64>() / self.len() as f64
+    }
+
     pub(crate) fn min(&self) -> f64 {
         self.values.iter().copied().fold(f64::INFINITY, f64::min)
     }
@@ -102,7 +106,7 @@ pub(crate) fn seconds_at(times: &Histogram, part: f64) -> f64 {
 }
 
 /// The unit of a figure, and its number of digits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Unit {
     name: &'static str,
     digits: usize,
@@ -119,6 +123,7 @@ impl Unit {
     pub(crate) const MEBIBYTES: Unit = Unit::new(" MiB", 2);
     pub(crate) const COUNT: Unit = Unit::new("", 0);
     pub(crate) const GIGABYTES_PER_SECOND: Unit = Unit::new(" GB/s", 2);
+    pub(crate) const MILLION_PER_SECOND: Unit = Unit::new(" M/s", 3);
     pub(crate) const THOUSAND_PER_SECOND: Unit = Unit::new(" k/s", 1);
 
     const fn new(name: &'static str, digits: usize) -> Self {
