@@ -1,6 +1,7 @@
 //! The efficiencies as a picture: a line for each work and manner.
 
 use super::{Cell, Manner, WORKS};
+use crate::Sample;
 use plotters::prelude::*;
 use std::error::Error;
 use std::path::Path;
@@ -15,7 +16,7 @@ const SIZE: (u32, u32) = (1000, 620);
 pub(super) fn write(cells: &[Cell], cores: u32, path: &Path) -> Result<(), Box<dyn Error>> {
     let right = f64::from(cores).log2().max(1.0);
     let efficiencies = cells.iter().flat_map(|cell| &cell.found).map(|found| &found.2);
-    let top = efficiencies.filter(|sample| sample.len() > 0).map(|sample| sample.median());
+    let top = efficiencies.filter(|sample| sample.len() > 0).map(Sample::median);
     let top = top.fold(100.0, f64::max) * 1.1;
 
     let area = SVGBackend::new(path, SIZE).into_drawing_area();
