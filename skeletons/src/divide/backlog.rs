@@ -9,6 +9,7 @@
 //! the runtime](ultramarine_runtime::executor::Context::poll_runtime).
 
 use std::collections::VecDeque;
+use std::mem::take;
 use ultramarine_topology::Distance;
 
 /// A task has this number of parts on offer, if there are any; and it offers this number at once.
@@ -24,6 +25,8 @@ pub struct Backlog<P, F> {
     offered: Vec<F>,
     /// All younger ones, the oldest first.
     hidden: VecDeque<P>,
+    /// The youngest parts, once there is a pause, and nothing is hidden any more.
+    waiting: VecDeque<P>,
     /// [`OFFERED_MIN`], or none if this is the only worker of the job.
     offered_min: usize,
     /// Whether this is the only worker of its PE.
@@ -36,7 +39,8 @@ impl<P, F> Backlog<P, F> {
     pub fn new(threads: usize, pes: u32) -> Self {
         let is_only_worker = threads == 1;
         let offered_min = if is_only_worker && pes == 1 { 0 } else { OFFERED_MIN };
-        Backlog { offered: Vec::new(), hidden: VecDeque::new(), offered_min, is_only_worker }
+        let (offered, hidden, waiting) = (Vec::new(), VecDeque::new(), VecDeque::new());
+        Backlog { offered, hidden, waiting, offered_min, is_only_worker }
     }
 
     /// Adds a part.
@@ -69,23 +73,41 @@ impl<P, F> Backlog<P, F> {
     }
 
     /// Offers the oldest parts, each within its radius.
-    pub fn offer(
+    pub fn offer(&mut self, radius: impl Fn(&P) -> Distance, mut fork: impl FnMut(Distance, P) -> F) {
+        for _ in 0..self.offered_min {
+            if !self.offer_oldest(&radius, &mut fork) {
+                return;
+            }
+        }
+    }
+
+    /// Offers the oldest part, if another worker may take it.
+    fn offer_oldest(
+        &mut self,
+        radius: impl Fn(&P) -> Distance,
+        fork: &mut impl FnMut(Distance, P) -> F,
+    ) -> bool {
+        let Some(radius) = self.hidden.front().map(radius) else { return false };
+        if radius == Distance::ZERO && self.is_only_worker {
+            // Nor may any take what comes behind it, which is smaller.
+            return false;
+        }
+        self.offered.extend(self.hidden.pop_front().map(|part| fork(radius, part)));
+        true
+    }
+
+    /// Offers all parts that another worker may take. The others wait for the end of a pause.
+    pub(super) fn pause(
         &mut self,
         radius: impl Fn(&P) -> Distance,
         mut fork: impl FnMut(Distance, P) -> F,
     ) {
-        for _ in 0..self.offered_min {
-            let Some(radius) = self.hidden.front().map(&radius) else { return };
-            if radius == Distance::ZERO && self.is_only_worker {
-                // No other worker may take it, nor what comes behind it, which is smaller.
-                return;
-            }
-            self.offered.extend(self.hidden.pop_front().map(|part| fork(radius, part)));
-        }
+        while self.offered_min > 0 && self.offer_oldest(&radius, &mut fork) {}
+        self.waiting = take(&mut self.hidden);
     }
 
-    /// Makes all parts tasks.
-    pub(super) fn fork_all(&mut self, fork: impl FnMut(P) -> F) {
-        self.offered.extend(self.hidden.drain(..).map(fork));
+    /// Takes the youngest part that waits for the end of a pause.
+    pub(super) fn pop_waiting(&mut self) -> Option<P> {
+        self.waiting.pop_back()
     }
 }

@@ -207,12 +207,11 @@ where
         self.backlog.offer(|part| radius(cx, placement, part), fork);
     }
 
-    /// Leaves all parts to whichever worker takes them first.
+    /// Leaves the parts to whichever worker takes them first.
     fn pause(&mut self) {
         let (cx, placement, algorithm) = (self.cx, self.placement, self.algorithm);
-        self.backlog.fork_all(|part| {
-            cx.fork(radius(cx, placement, &part), task(placement, algorithm), part)
-        });
+        let fork = |radius, part| cx.fork(radius, task(placement, algorithm), part);
+        self.backlog.pause(|part| radius(cx, placement, part), fork);
         self.is_paused = true;
     }
 
@@ -274,6 +273,11 @@ where
     #[cold]
     #[inline(never)]
     fn solve_offered(&mut self, level: u32) -> Solved<A::Solution> {
+        if let Some(part) = self.backlog.pop_waiting() {
+            let (cx, placement, algorithm) = (self.cx.clone(), self.placement, self.algorithm);
+            let solve = move || solve_as_task(&cx, placement, algorithm, part, level);
+            return Err(Box::new(Box::pin(async move { solve().await })));
+        }
         let Some(fork) = self.backlog.pop_offered() else {
             unreachable!("each part is pushed once")
         };

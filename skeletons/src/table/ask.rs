@@ -4,7 +4,7 @@ use super::error::TableError;
 use super::kind::{Answer, Batch, TableKey, TableValue};
 use super::open::Head;
 use super::part::TablePart;
-use super::store::hash;
+use super::store::{PIECE_BYTES_MAX, hash};
 use super::update::encode_update;
 use foldhash::fast::FixedState;
 use futures_util::future::try_join_all;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::collections::HashMap;
 use std::marker::PhantomData;
-use std::mem::replace;
+use std::mem::{needs_drop, replace, size_of};
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context as TaskContext, Poll};
@@ -20,11 +20,14 @@ use ultramarine_group::{GroupId, Groups, Hosted, Member, Opened};
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Portable, discard};
-use ultramarine_runtime::wire::decode;
+use ultramarine_runtime::wire::{decode, encoded_len};
 use ultramarine_topology::Pe;
 
 /// The most keys of a message.
 const KEYS_AT_ONCE: usize = 4096;
+
+/// What a message has beside the keys and values, in bytes, is shorter.
+const MESSAGE_OVERHEAD_BYTES: usize = 256;
 
 /// A distributed table, on one PE; see the [module](super). If it was [opened](super::table) here,
 /// dropping it closes the table on all PEs.
@@ -172,8 +175,9 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     ///
     /// Any [`TableError`].
     pub async fn insert_if_absent(&self, key: K, value: V) -> Result<bool, TableError> {
-        let share = self.share(&key);
-        match self.ask_one(share, Batch::Insert(vec![(key, value)].into())).await? {
+        let (share, row) = (self.share(&key), (key, value));
+        self.size(&row)?;
+        match self.ask_one(share, Batch::Insert(vec![row].into())).await? {
             Answer::Inserted(inserted) => Ok(inserted.first().is_some_and(|is_new| *is_new != 0)),
             _ => Err(self.missing()),
         }
@@ -333,40 +337,59 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         self.head.panicked("an answer lacks some keys".into())
     }
 
+    /// About how long something is in a message.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be encoded, or no message has room for it. (Copies could not be told of it, which
+    /// would be the end of the table.)
+    fn size<T: Serialize>(&self, thing: &T) -> Result<usize, TableError> {
+        if !needs_drop::<T>() {
+            return Ok(size_of::<T>());
+        }
+        let bytes = encoded_len(thing).map_err(|error| codec("entry", error.to_string()))?;
+        let limit = self.cx.value_bytes_max().saturating_sub(MESSAGE_OVERHEAD_BYTES);
+        if bytes > limit {
+            let what = format!("an entry of the table `{}`", self.head.name);
+            return Err(TaskError::TooLarge { what, bytes, limit }.into());
+        }
+        Ok(bytes)
+    }
+
     /// Asks many things, those of a share in as few messages as need be. Returns the answers in the
     /// order of the things.
-    async fn ask_all<T, R>(
+    async fn ask_all<T: Serialize, R>(
         &self,
         things: impl IntoIterator<Item = T>,
         key: impl Fn(&T) -> &K,
         batch: impl Fn(Vec<T>) -> Result<Batch<K, V>, TableError>,
         results: impl Fn(Answer<V>) -> Option<Result<Vec<R>, TableError>>,
     ) -> Result<Vec<R>, TableError> {
-        let mut batches: HashMap<Pe, (Vec<usize>, Vec<T>), FixedState> = HashMap::default();
+        let mut batches: HashMap<Pe, (Vec<usize>, Vec<T>, usize), FixedState> = HashMap::default();
         let (mut places, mut asked, mut count) = (Vec::new(), Vec::new(), 0);
-        let mut ask = |share, (at, things): (Vec<usize>, Vec<T>)| {
+        let mut ask = |share, at: Vec<usize>, things: Vec<T>| {
             places.push((share, at));
             asked.push(self.ask(share, batch(things)?));
             Ok::<_, TableError>(())
         };
         let things = things.into_iter();
         let room = things.size_hint().0.min(KEYS_AT_ONCE);
-        let empty = || (Vec::with_capacity(room), Vec::with_capacity(room));
+        let empty = || (Vec::with_capacity(room), Vec::with_capacity(room), 0);
         for thing in things {
-            let share = self.share(key(&thing));
-            let (at, of_share) = batches.entry(share).or_insert_with(empty);
-            at.push(count);
-            of_share.push(thing);
+            let (share, size) = (self.share(key(&thing)), self.size(&thing)?);
+            let batch = batches.entry(share).or_insert_with(empty);
+            let is_full = batch.0.len() == KEYS_AT_ONCE || batch.2 + size > PIECE_BYTES_MAX;
+            if is_full && !batch.0.is_empty() {
+                let (at, of_share, _) = replace(batch, empty());
+                ask(share, at, of_share)?;
+            }
+            batch.0.push(count);
+            batch.1.push(thing);
+            batch.2 += size;
             count += 1;
-            if at.len() == KEYS_AT_ONCE {
-                let (new_at, new_of_share) = empty();
-                ask(share, (replace(at, new_at), replace(of_share, new_of_share)))?;
-            }
         }
-        for (share, rest) in batches {
-            if !rest.0.is_empty() {
-                ask(share, rest)?;
-            }
+        for (share, (at, of_share, _)) in batches {
+            ask(share, at, of_share)?;
         }
         let mut all: Vec<Option<R>> = Vec::new();
         all.resize_with(count, || None);

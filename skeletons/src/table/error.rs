@@ -38,7 +38,9 @@ pub enum TableError {
         limit: usize,
     },
     /// A function panicked that updates entries, or code of the keys and values (`Hash`, `Eq`,
-    /// `Clone`, serde). The table is over, since what it has done to entries is not known.
+    /// `Clone`, serde); or copies cannot be told of a change, which is longer than a message, or
+    /// cannot be encoded. The table is over, since what was done to entries is not known
+    /// everywhere.
     #[error("in the table `{table}`: {message}")]
     Panicked {
         /// The table.
@@ -69,7 +71,7 @@ pub enum TableError {
         table: String,
     },
     /// The job ends, or the runtime refused something: a key or a value cannot be encoded, or is
-    /// too long for a message.
+    /// too long for a message. In the latter cases the table goes on.
     #[error(transparent)]
     Task(#[from] TaskError),
 }

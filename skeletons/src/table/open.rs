@@ -77,10 +77,11 @@ impl<K: TableKey, V: TableValue> Opening<'_, K, V> {
         self
     }
 
-    /// The most that entries may take on a PE, with the copies of others' that it has, in bytes.
-    /// What would be more is [refused](TableError::Full). An entry counts as its place in the map,
-    /// and, if it has memory elsewhere, as much as its encoding. (Updates are refused once the
-    /// limit is passed: what they will take is not known.) Default: no limit.
+    /// The most that entries may take on a PE, with the copies of others' that it has, in bytes. An
+    /// owner [refuses](TableError::Full) what would be more; copies are made in any case. So a PE
+    /// may come to as many times the limit as each entry has holders. An entry counts as its place
+    /// in the map, and, if it has memory elsewhere, as much as its encoding. (All updates are
+    /// refused once the limit is passed: what they will take is not known.) Default: no limit.
     pub fn memory_max(mut self, bytes: usize) -> Self {
         self.memory_max = Some(bytes);
         self

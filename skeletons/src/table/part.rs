@@ -338,9 +338,13 @@ fn send_all<K: TableKey, V: TableValue>(
                 let told = (share, MessageOf::Answer { number, answer });
                 drop(send::<K, V>(cx, id, to, Letter::Told(told)));
             }
-            Sent::Copy => {
-                member.act_at_once(cx, |part| part.end_with(cx, error.into(), true));
-            }
+            Sent::Copy => member.act_at_once(cx, |part| {
+                let over = match error {
+                    TaskError::ShuttingDown => error.into(),
+                    _ => part.head.panicked(format!("copies cannot be told: {error}")),
+                };
+                part.end_with(cx, over, true);
+            }),
             // The job is ending.
             Sent::Over => {}
         }

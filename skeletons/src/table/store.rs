@@ -21,6 +21,10 @@ type Applied<K, V> = (Option<Change<K, V>>, Answer<V>);
 /// The most entries that a copy is filled with at once. (Tests have few entries.)
 const PIECE_ENTRIES_MAX: usize = if cfg!(test) { 2 } else { 4096 };
 
+/// About the most that they take then, in bytes, but for an entry that takes more by itself: far
+/// less than a message may have.
+pub(super) const PIECE_BYTES_MAX: usize = 256 << 10;
+
 /// The hash of a key, by which it belongs to a share.
 pub(super) fn hash<K: TableKey>(key: &K) -> u64 {
     // Other than that by which it has its place in the share.
@@ -173,12 +177,19 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
 
     /// The entries of a share, in pieces.
     pub(super) fn copy(&self, share: Pe) -> Vec<Many<(K, V)>> {
-        let entries = self.shares.get(&share).into_iter().flatten();
-        let entries: Vec<_> = entries.map(|(key, value)| (key.clone(), value.clone())).collect();
-        if entries.is_empty() {
-            return vec![entries.into()];
+        let (mut pieces, mut piece, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for (key, value) in self.shares.get(&share).into_iter().flatten() {
+            let size = size_of_entry(key, value);
+            let is_full = piece.len() == PIECE_ENTRIES_MAX || bytes + size > PIECE_BYTES_MAX;
+            if is_full && !piece.is_empty() {
+                pieces.push(take(&mut piece));
+                bytes = 0;
+            }
+            piece.push((key.clone(), value.clone()));
+            bytes += size;
         }
-        entries.chunks(PIECE_ENTRIES_MAX).map(|piece| piece.to_vec().into()).collect()
+        pieces.push(piece);
+        pieces.into_iter().map(Many::from).collect()
     }
 
     /// Measures all entries anew, if there is a limit.

@@ -8,11 +8,15 @@
 ##  The primes are below this: a product of two residues is a small integer.
 BIND_GLOBAL("ULTRAMARINE_PRIMES_BELOW", 2^28);
 
+##  This number of them may not fit a problem.
+BIND_GLOBAL("ULTRAMARINE_MISFITS_MAX", 1000);
+
 ##  The integer between -bound and bound whose images are f(p, data) modulo
 ##  primes p; or the list of integers, if an image is a list. Where f returns
 ##  fail, the prime is a bad one, and another takes its place.
 BIND_GLOBAL("ParHomomorphicImages", function(f, data, bound)
-    local prime, product, primes, pending, more, images, i, lift, combined;
+    local prime, product, primes, pending, more, images, i, lift, combined, misfits;
+    misfits := 0;
     prime := ULTRAMARINE_PRIMES_BELOW;
     product := 1;
     primes := [];
@@ -30,7 +34,13 @@ BIND_GLOBAL("ParHomomorphicImages", function(f, data, bound)
         od;
         more := ParMap(f, pending : given := data);
         for i in [ 1 .. Length(pending) ] do
-            if more[i] <> fail then
+            if more[i] = fail then
+                misfits := misfits + 1;
+                if misfits > ULTRAMARINE_MISFITS_MAX then
+                    ErrorNoReturn("ParHomomorphicImages: the function returned fail for more than ",
+                        ULTRAMARINE_MISFITS_MAX, " primes");
+                fi;
+            else
                 Add(primes, pending[i]);
                 Add(images, more[i]);
                 product := product * pending[i];
@@ -41,6 +51,9 @@ BIND_GLOBAL("ParHomomorphicImages", function(f, data, bound)
         combined := ChineseRem(primes, remainders) mod product;
         if 2 * combined > product then
             combined := combined - product;
+        fi;
+        if AbsInt(combined) > bound then
+            ErrorNoReturn("ParHomomorphicImages: the result ", combined, " is beyond the bound ", bound);
         fi;
         return combined;
     end;
@@ -77,8 +90,8 @@ end);
 ##  The determinant of a square matrix of integers.
 BIND_GLOBAL("ParDeterminant", function(matrix)
     local bound;
-    if not IsMatrix(matrix) or not ForAll(matrix, row -> ForAll(row, IsInt))
-       or Length(matrix) <> Length(matrix[1]) then
+    if not IsMatrix(matrix)
+       or not ForAll(matrix, row -> Length(row) = Length(matrix) and ForAll(row, IsInt)) then
         ErrorNoReturn("ParDeterminant: the argument must be a square matrix of integers");
     fi;
     # Hadamard's: the product of the lengths of the rows.

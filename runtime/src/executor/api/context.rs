@@ -349,6 +349,12 @@ impl Context {
         self.pe.away()
     }
 
+    /// The longest value that fits into a message, in bytes: somewhat less than the setting
+    /// `message_bytes_max`.
+    pub fn value_bytes_max(&self) -> usize {
+        Site::value_bytes_max(&*self.pe)
+    }
+
     /// The number of tasks of this worker that wait to be run. Use it to offer enough tasks to
     /// others, and no more. It is `usize::MAX` on a thread without queues: a thread that is
     /// no worker, or that replaces a stuck worker.
