@@ -73,7 +73,11 @@ impl<P, F> Backlog<P, F> {
     }
 
     /// Offers the oldest parts, each within its radius.
-    pub fn offer(&mut self, radius: impl Fn(&P) -> Distance, mut fork: impl FnMut(Distance, P) -> F) {
+    pub fn offer(
+        &mut self,
+        radius: impl Fn(&P) -> Distance,
+        mut fork: impl FnMut(Distance, P) -> F,
+    ) {
         for _ in 0..self.offered_min {
             if !self.offer_oldest(&radius, &mut fork) {
                 return;

@@ -219,3 +219,26 @@ fn has_elsewhere<T>() -> bool {
 
 /// See [`Of`].
 pub(super) type WorkOf<K, V> = super::machine::WorkOf<Of<K, V>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_comes_in_pieces_that_fit_into_messages() {
+        let (name, share) = ("large".to_owned(), Pe::ROOT);
+        let (copies, memory_max, notes_new, dead_before) = (1, None, false, Vec::new());
+        let head = Head { name, copies, memory_max, notes_new, dead_before };
+        let mut store = Store::<u32, Vec<u8>>::new(&head);
+        let lens = |store: &Store<u32, Vec<u8>>| {
+            let mut lens: Vec<_> = store.copy(share).iter().map(|piece| piece.len()).collect();
+            lens.sort_unstable();
+            lens
+        };
+        assert_eq!(lens(&store), [0]);
+        let sizes = [2 * PIECE_BYTES_MAX, PIECE_BYTES_MAX / 2, PIECE_BYTES_MAX / 2];
+        let rows = (0..).zip(sizes.map(|size| vec![0; size]));
+        store.insert(share, rows.collect::<Vec<_>>().into());
+        assert_eq!(lens(&store), [1, 1, 1]);
+    }
+}

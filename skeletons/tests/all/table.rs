@@ -152,6 +152,39 @@ fn what_panics_at_the_owner_is_an_error_of_all_who_ask() {
     });
 }
 
+/// A key that cannot always be encoded.
+#[derive(Clone, PartialEq, Eq, Hash, serde::Deserialize)]
+struct Mute(String);
+
+impl serde::Serialize for Mute {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if self.0 == "mute" {
+            return Err(serde::ser::Error::custom("it is mute"));
+        }
+        self.0.serialize(to)
+    }
+}
+
+#[test]
+fn what_cannot_be_encoded_is_refused_and_the_table_goes_on() {
+    job(vec![Place::default(); 2], async |cx: Context| {
+        let table = table::<Mute, u32>(&cx, "mute").open()?;
+        let key = |n: &str| Mute(n.to_owned());
+        for inserted in [
+            table.insert_if_absent(key("mute"), 1).await.map(|is_new| vec![is_new]),
+            table.insert_all_if_absent([(key("mute"), 2)]).await,
+        ] {
+            let error = inserted.unwrap_err().to_string();
+            assert!(error.contains("it is mute"), "{error}");
+        }
+        for n in 0..100 {
+            assert!(table.insert_if_absent(key(&n.to_string()), n).await?);
+        }
+        assert_eq!(table.len().await?, 100);
+        Ok(())
+    });
+}
+
 /// The sums of a table do not depend on who adds, nor in which order.
 #[test]
 fn many_tasks_count_together() {

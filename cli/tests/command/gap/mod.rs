@@ -149,6 +149,9 @@ const REFUSED: &[(&str, &str)] = &[
     ("ParReduce(\\+, []);", "an empty list has nothing to combine"),
     ("ParDivideAndConquer(x -> 1, x -> x, x -> [x], {x, y} -> x, 1);", "must return true or false"),
     ("ParDeterminant([[1, 2]]);", "a square matrix of integers"),
+    ("ParDeterminant([[1, 2], [3]]);", "a square matrix of integers"),
+    ("ParHomomorphicImages({p, d} -> d mod p, 100, 10);", "the result 100 is beyond the bound 10"),
+    ("ParHomomorphicImages({p, d} -> fail, 1, 10);", "returned fail for more than 1000 primes"),
     ("ParDefine(\"x := ;\");", "ParDefine: on PE 0: Syntax error: expression expected"),
     ("ParRead(\"no.g\");", "ParRead: there is no file `no.g` that can be read"),
 ];
