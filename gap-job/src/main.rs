@@ -77,7 +77,8 @@ fn main() -> Result<()> {
     if flags.packages {
         kernel::load_packages();
     }
-    let options = flags.options.clone();
+    // Its workers wait for GAPs, which compute: that is no cause for a warning.
+    let options = flags.options.clone().set("blocked_after", "86400s");
     let ended = options.run(move |cx| serve(cx, flags.clone()));
     kernel::end_idle();
     ended
