@@ -148,12 +148,12 @@ fn cells(counts: &[u32], domains: u32) -> Vec<Cell> {
     for &cores in counts {
         for work in WORKS.iter().filter(|work| cores >= work.cores_min) {
             let mut manners = vec![Manner::Processes];
-            if cores > 1 {
+            // What only sends does so between processes: inside one it hands pointers on.
+            if cores > 1 && !work.talks() {
                 manners.push(Manner::Threads);
-            }
-            let is_whole = cores > domains && cores.is_multiple_of(domains);
-            if domains > 1 && is_whole && !work.talks() {
-                manners.push(Manner::Domains(domains));
+                if domains > 1 && cores > domains && cores.is_multiple_of(domains) {
+                    manners.push(Manner::Domains(domains));
+                }
             }
             let new = |manner| (manner, Sample::new(), Sample::new());
             let found = manners.into_iter().map(new).collect();
@@ -189,7 +189,6 @@ impl Cell {
             let job = |flags: &str| work.job(bench, cores, flags, false);
             let mut job = match *manner {
                 Manner::Processes => bench.with_flags(FREE, cores, &job("--threads 1")),
-                Manner::Threads if work.talks() => job(&format!("--pes {cores} --threads 1")),
                 Manner::Threads => job(&format!("--pes 1 --threads {cores}")),
                 Manner::Domains(domains) => bench.with_flags(
                     BOUND,
