@@ -35,7 +35,7 @@ fn go_on(limit: &u64, n: &u64, all: &mut Vec<u64>) {
     all.extend(next(*limit, *n));
 }
 
-/// Has PEs die when they have gone on from so many states.
+/// Has PEs die when they have gone on from this number of states.
 async fn give_lives(cx: &Context, lives: &[(u32, u64)]) -> Result<(), TaskError> {
     for (pe, life) in lives {
         let give = async |_: Context, life: u64| LIFE.store(life, Relaxed);

@@ -38,7 +38,7 @@ pub trait Host {
     fn packs_later(&mut self, _: &Fish) -> bool {
         false
     }
-    /// A FISH waits here for a task: whoever divides work here should offer some.
+    /// A FISH waits here for a task: tasks that divide work should offer parts of it.
     fn want_work(&mut self) {}
     /// Puts a stolen task into the pool.
     fn accept(&mut self, parcel: Parcel);
