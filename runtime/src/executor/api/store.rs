@@ -95,9 +95,10 @@ impl Context {
                     }
                     Err(message) => Err(TaskError::Panicked { pe, message }),
                 };
-                delivery.end_with(made);
-                // The value stays stored; only the slot is dropped.
+                // The value stays stored; only the slot is dropped, and before its end is told:
+                // a call after that end must not find a failed slot.
                 cx.pe.kept.store.forget_one::<Slot<T>>(key);
+                delivery.end_with(made);
             });
             task.into_iter().for_each(Task::detach);
         }
