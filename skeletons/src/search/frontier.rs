@@ -6,7 +6,7 @@ use std::vec;
 
 /// The largest number of nodes taken out at a time: enough to keep thieves busy, and few enough to
 /// be cheap to send. The docs of [`Splitting`](super::Splitting) state this number, too.
-const HANDED_OVER_MAX: usize = 256;
+pub(super) const HANDED_OVER_MAX: usize = 256;
 
 /// The nodes that a task of a search has not visited yet: the siblings still to visit on each level
 /// from its first nodes down to its current node. They are iterators, so that a node is generated
@@ -34,6 +34,10 @@ struct Level<I, N> {
     /// Nodes that were generated early, by a split.
     listed: vec::IntoIter<N>,
     lazy: Option<I>,
+    /// Whether all are children of one node.
+    are_siblings: bool,
+    /// The bound of the node whose children they are.
+    ceiling: u64,
 }
 
 impl<I: Iterator<Item = N>, N> Level<I, N> {
@@ -46,24 +50,49 @@ impl<I: Iterator<Item = N>, N> Level<I, N> {
 impl<I: Iterator<Item = N>, N> Frontier<I, N> {
     /// Begins with these nodes.
     pub fn new(nodes: Vec<N>) -> Self {
-        let first = Level { listed: nodes.into_iter(), lazy: None };
+        Frontier::begin(nodes, false)
+    }
+
+    /// Begins with children of one node.
+    pub(super) fn of_siblings(nodes: Vec<N>) -> Self {
+        Frontier::begin(nodes, true)
+    }
+
+    fn begin(nodes: Vec<N>, are_siblings: bool) -> Self {
+        let listed = nodes.into_iter();
+        let first = Level { listed, lazy: None, are_siblings, ceiling: u64::MAX };
         Frontier { levels: VecDeque::from([first]) }
     }
 
     /// Continues with the children of the last node.
     #[inline]
     pub fn descend(&mut self, children: I) {
+        self.descend_below(u64::MAX, children);
+    }
+
+    /// Continues with the children of the last node, which has this bound.
+    #[inline]
+    pub(super) fn descend_below(&mut self, ceiling: u64, children: I) {
         // Most nodes of most trees are leaves, and their iterators often know it.
         if children.size_hint().1 != Some(0) {
-            let listed = Vec::new().into_iter();
-            self.levels.push_back(Level { listed, lazy: Some(children) });
+            let (listed, lazy) = (Vec::new().into_iter(), Some(children));
+            self.levels.push_back(Level { listed, lazy, are_siblings: true, ceiling });
         }
     }
 
-    /// Drops the siblings of the last node that have not been generated.
+    /// The bound of the parent of the last node.
+    #[inline]
+    pub(super) fn ceiling(&self) -> u64 {
+        self.levels.back().map_or(u64::MAX, |level| level.ceiling)
+    }
+
+    /// Drops the later siblings of the last node, as far as they are known to be siblings.
     pub fn prune_siblings(&mut self) {
         if let Some(level) = self.levels.back_mut() {
             level.lazy = None;
+            if level.are_siblings {
+                level.listed = Vec::new().into_iter();
+            }
         }
     }
 
@@ -83,13 +112,15 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
                 goes = !goes;
                 if goes { parted.push(node) } else { kept.push(node) }
             }
+            let Level { are_siblings, ceiling, .. } = level;
             if parted.len() == HANDED_OVER_MAX {
                 // Nodes not yet looked at come after those kept.
                 levels.push(level);
             }
             // An empty level would be looked at again by each split.
             if !kept.is_empty() {
-                levels.push(Level { listed: kept.into_iter(), lazy: None });
+                let (listed, lazy) = (kept.into_iter(), None);
+                levels.push(Level { listed, lazy, are_siblings, ceiling });
             }
         }
         levels.into_iter().rev().for_each(|level| self.levels.push_front(level));
@@ -107,6 +138,11 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
             self.levels.pop_front();
         }
         Vec::new()
+    }
+
+    /// Takes out the highest level.
+    pub(super) fn take_level(&mut self) -> Self {
+        Frontier { levels: self.levels.pop_front().into_iter().collect() }
     }
 }
 

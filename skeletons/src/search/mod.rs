@@ -37,6 +37,8 @@ mod bound;
 mod enumerate;
 mod frontier;
 mod journal;
+mod ordered;
+mod pool;
 mod task;
 
 pub use better::Listener;
@@ -76,6 +78,12 @@ pub enum Splitting {
     /// Whenever no task waits to be stolen on this PE, half of the unvisited nodes become one task,
     /// 256 nodes at most.
     StealDriven,
+    /// For [`maximise`]: the workers together take the nodes in the order of a depth-first search
+    /// by one. Every millisecond or so a task gives the unvisited nodes of its highest level back
+    /// to the PE that began the search, 256 at most. A worker that has none left takes the first
+    /// nodes there. Nodes must not contain handles, such as
+    /// [`Shared`](ultramarine_runtime::executor::Shared).
+    Ordered,
 }
 
 /// A search that has not started: made by [`enumerate()`] or [`maximise`]. `K` is the type of

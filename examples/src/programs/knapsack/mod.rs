@@ -8,6 +8,7 @@
 
 mod items;
 
+use crate::search::{expanded, note_expanded};
 use crate::{Job, SearchFlags, name_of, ranged, run_program};
 use clap::ValueEnum;
 use items::{ITEMS_MAX, Item, Items};
@@ -93,6 +94,7 @@ impl Tree for Knapsack {
     type Node = Choice;
 
     fn children(&self, from: Choice) -> impl Iterator<Item = Choice> + Send {
+        note_expanded();
         let room = from.room;
         let later = (from.next..).zip(&self.items[from.next..]);
         later.filter(move |(_, item)| item.weight <= room).map(move |(at, item)| {
@@ -180,5 +182,6 @@ async fn run(job: Job, arguments: Arguments) -> Result<()> {
     };
     best.items.sort_unstable();
     let report = job.report(name_of(&skeleton), start, best.value).await?;
-    report.with("items", best.items).with("room", best.room).print()
+    let report = report.with("items", best.items).with("room", best.room);
+    report.with("expanded", expanded(&job.cx).await?).print()
 }
