@@ -11,9 +11,11 @@ use ultramarine::skeletons::search::{Search, SearchType};
 #[derive(Clone, Debug, clap::Args)]
 pub struct SearchFlags {
     /// When a task splits off tasks for others: `steal-driven` (when no task is left to steal),
-    /// `depth:N` (a task for each node down to depth N) or `budget:N` (after each N nodes).
-    #[arg(long, default_value = "steal-driven", value_parser = splitting)]
-    pub splitting: Splitting,
+    /// `depth:N` (a task for each node down to depth N), `budget:N` (after each N nodes) or
+    /// `ordered` (all workers go through the tree in one order) [default: `ordered` for a search
+    /// for the best, `steal-driven` for one of all nodes]
+    #[arg(long, value_parser = splitting)]
+    pub splitting: Option<Splitting>,
     /// Where the results are kept.
     #[command(flatten)]
     pub journal: JournalFlags,

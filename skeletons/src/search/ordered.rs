@@ -49,8 +49,8 @@ const SMALL: u32 = 4;
 /// What the home PE keeps of a search.
 struct Home<N, F> {
     state: Mutex<State<N, F>>,
-    /// The caller of the search.
-    caller: AtomicWaker,
+    /// The task that starts workers.
+    starter: AtomicWaker,
 }
 
 struct State<N, F> {
@@ -97,25 +97,23 @@ struct Answer<N> {
     is_work_wanted: bool,
 }
 
-/// Searches a part of a tree. The values of `key` are known on this PE.
+/// Searches a part of a tree, on the home PE. The values of `key` are known there.
 pub(super) async fn search_in_order<T: Tree, K: SearchType<T>>(
-    cx: &Context,
+    cx: Context,
     search_type: K,
-    tree: Shared<T>,
-    key: Key,
-    part: Part<T::Node>,
+    (tree, key, part): (Shared<T>, Key, Part<T::Node>),
 ) -> Result<K::Found, TaskError> {
     let workers_max = (cx.pes() as usize).saturating_mul(cx.threads());
     let parts = cx.new_key();
-    let _forget = ForgetOnDrop(cx, parts);
+    let _forget = ForgetOnDrop(&cx, parts);
     let home = cx.shared(parts, || Home::<T::Node, K::Found> {
         state: Mutex::new(State { pool: Pool::new(part), found: K::Found::default() }),
-        caller: AtomicWaker::new(),
+        starter: AtomicWaker::new(),
     });
     let run = move |cx, worker| run_worker::<T, K>(cx, search_type, worker);
     let (mut workers, mut numbers) = (FuturesUnordered::new(), 0..);
     let ended = poll_fn(|waker| {
-        home.caller.register(waker.waker());
+        home.starter.register(waker.waker());
         loop {
             let wanted = home.lock().pool.tasks().min(workers_max);
             if wanted == 0 {
@@ -251,7 +249,7 @@ async fn next_part<T: Tree, K: SearchType<T>>(
     let is_work_wanted = pool.waiting() == 0;
     drop(state);
     if part.is_none() {
-        home.caller.wake();
+        home.starter.wake();
     }
     part.map(|part| Answer { part, is_work_wanted })
 }
@@ -264,6 +262,6 @@ async fn take_back<T: Tree, K: SearchType<T>>(
 ) {
     if let Some(home) = cx.known::<Home<T::Node, K::Found>>(parts) {
         home.lock().pool.give(piece);
-        home.caller.wake();
+        home.starter.wake();
     }
 }

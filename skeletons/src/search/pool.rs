@@ -122,3 +122,62 @@ impl<N, S> Pool<N, S> {
         self.held.len() + self.nodes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Searches a row of numbers by tasks that take parts, keep the first number, and give the rest
+    /// back in two pieces; with `deaths`, a task may run again when it has given them back.
+    fn order(steps: Vec<(usize, bool)>) -> Vec<(Place, u32)> {
+        let root = Part { place: Place::default(), nodes: (0..40).collect() };
+        let (mut pool, mut seen) = (Pool::<u32, Vec<u32>>::new(root), Vec::new());
+        let mut steps = steps.into_iter().cycle();
+        while pool.tasks() > 0 {
+            let (most, dies) = steps.next().expect("it never ends");
+            let Part { mut place, mut nodes } = pool.take(most).expect("none is held");
+            pool.hold(7, place.clone(), nodes.clone());
+            for run in 0..=u8::from(dies) {
+                if run == 1 {
+                    let (again, saved) = pool.held(7).expect("it has not ended");
+                    (place, nodes) = (again.clone(), saved.clone());
+                }
+                seen.push((place.clone(), nodes[0]));
+                let mut rest = nodes.split_off(1);
+                let last = rest.split_off(rest.len() / 2);
+                for (others, nodes) in (0..).zip([last, rest]) {
+                    if !nodes.is_empty() {
+                        pool.give(Part { place: place.of_piece(others), nodes });
+                    }
+                }
+            }
+            assert!(!pool.end(7, &Place::of_part(99)) && pool.end(7, &place));
+        }
+        seen
+    }
+
+    proptest! {
+        #[test]
+        fn places_are_in_the_order_of_the_nodes(
+            steps in prop::collection::vec((0..9_usize, Just(false)), 1..9),
+        ) {
+            let mut seen = order(steps);
+            prop_assert!(seen.iter().map(|(_, n)| *n).eq(0..40), "the first is taken first");
+            seen.sort();
+            prop_assert!(seen.iter().map(|(_, n)| *n).eq(0..40));
+        }
+
+        #[test]
+        fn what_is_searched_again_is_before_what_the_dead_gave_back(
+            steps in prop::collection::vec((1..9_usize, any::<bool>()), 1..6),
+        ) {
+            // At the first place of each number, which is that of a task that ran to its end.
+            let mut seen = order(steps.into_iter().chain([(1, false)]).collect());
+            seen.sort();
+            let mut known = std::collections::BTreeSet::new();
+            seen.retain(|(_, n)| known.insert(*n));
+            prop_assert!(seen.iter().map(|(_, n)| *n).eq(0..40), "{seen:?}");
+        }
+    }
+}

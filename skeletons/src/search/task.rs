@@ -126,12 +126,14 @@ impl<T: Tree> SearchTask<T> {
         search_type: K,
         place: Place,
     ) -> Result<K::Found, TaskError> {
-        if self.splitting == Splitting::Ordered {
-            let part = Part { place, nodes: self.nodes };
-            return search_in_order(cx, search_type, self.tree, self.key, part).await;
-        }
         // These nodes are a task like the others. The caller only waits: it may be the main task,
         // which can run on a thread beside the workers.
+        if self.splitting == Splitting::Ordered {
+            let SearchTask { tree, key, nodes, .. } = self;
+            let run = move |cx, part| search_in_order::<T, K>(cx, search_type, part);
+            let part = (tree, key, Part { place, nodes });
+            return AbortOnDrop::new(cx.spawn(Distance::ZERO, run, part)).await?;
+        }
         self.spawn(cx, Distance::ZERO, search_type).await?
     }
 

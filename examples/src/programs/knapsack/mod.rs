@@ -165,6 +165,7 @@ async fn run(job: Job, arguments: Arguments) -> Result<()> {
     if !matches!(skeleton, Skeleton::ParMaximise) {
         flags.journal.refuse_for(&skeleton)?;
     }
+    let splitting = flags.splitting.unwrap_or(Splitting::Ordered);
     let start = Instant::now();
     let (knapsack, empty) = (Knapsack::new(items), Choice { room: capacity, ..Choice::default() });
     let by_hand = |levels| {
@@ -176,7 +177,7 @@ async fn run(job: Job, arguments: Arguments) -> Result<()> {
         Skeleton::Rayon => by_hand(RAYON_LEVELS),
         Skeleton::Sequential => by_hand(0),
         Skeleton::ParMaximise => {
-            let best = flags.run(&job, maximise(flags.splitting, knapsack, empty)).await?;
+            let best = flags.run(&job, maximise(splitting, knapsack, empty)).await?;
             best.map_or_else(Choice::default, |(_, choice)| choice)
         }
     };

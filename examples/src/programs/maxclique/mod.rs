@@ -62,12 +62,13 @@ async fn maxclique(job: Job, arguments: Arguments) -> Result<()> {
     if !matches!(skeleton, Skeleton::ParMaximise) {
         flags.journal.refuse_for(&skeleton)?;
     }
+    let splitting = flags.splitting.unwrap_or(Splitting::Ordered);
     let start = Instant::now();
     let graph = graph.sorted();
     let best = match skeleton {
         Skeleton::ParMaximise => {
             let (tree, root) = (graph.clone(), Clique::root(&graph));
-            let best = flags.run(&job, maximise(flags.splitting, tree, root)).await?;
+            let best = flags.run(&job, maximise(splitting, tree, root)).await?;
             best.map_or_else(Clique::default, |(_, clique)| clique)
         }
         Skeleton::Sequential => search::maximise(&graph),
