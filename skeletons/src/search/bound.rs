@@ -136,7 +136,7 @@ impl<T: Bounded, const FINDS_FIRST: bool> Search<T, Maximise<FINDS_FIRST>> {
     /// and however they share the work: the first of the best nodes in the order of a depth-first
     /// search, which visits a node before its children. The search is [`Splitting::Ordered`] then.
     /// (Archibald, Maier, McCreesh, Stewart and Trinder, Replicable parallel branch and bound
-    /// search, 2018.)
+    /// search, 2018.) With a [journal](Self::journal) it may be another of the best.
     pub fn first(self) -> Search<T, Maximise<true>> {
         let Search { tree, root, listener, .. } = self;
         Search { kind: Maximise, splitting: Splitting::Ordered, tree, root, listener }

@@ -23,6 +23,8 @@
 //! | How does the caller hear of it? | `better` |
 //! | When does a task give work to others? | `task` |
 //! | Which nodes has a task still to visit? | `frontier` |
+//! | How do all workers keep to one order? | `ordered` |
+//! | Which parts of the tree are left, in order? | `pool` |
 //! | How do results outlive the job? | `journal` |
 //!
 //! A search must never know which PE takes a task, nor what a node means.
@@ -79,7 +81,7 @@ pub enum Splitting {
     /// 256 nodes at most.
     StealDriven,
     /// For [`maximise`]: the workers together take the nodes in the order of a depth-first search
-    /// by one. Every millisecond or so a task gives the unvisited nodes of its highest level back
+    /// by one. Every 500 µs or so a task gives the unvisited nodes of its highest level back
     /// to the PE that began the search, 256 at most. A worker that has none left takes the first
     /// nodes there. Nodes must not contain handles, such as
     /// [`Shared`](ultramarine_runtime::executor::Shared).

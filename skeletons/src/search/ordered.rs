@@ -22,10 +22,10 @@
 //! If a process dies, its supervised task runs again and asks for a part: it gets the same part as
 //! before. What the dead task gave back stays, and is searched twice.
 
+use super::Tree;
 use super::frontier::{Frontier, HANDED_OVER_MAX};
 use super::pool::{Part, Place, Pool};
 use super::task::{SearchType, Splitter, visit_until_pause};
-use super::Tree;
 use crate::result_future::ResultFuture;
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -116,9 +116,6 @@ pub(super) async fn search_in_order<T: Tree, K: SearchType<T>>(
         home.starter.register(waker.waker());
         loop {
             let wanted = home.lock().pool.tasks().min(workers_max);
-            if wanted == 0 {
-                return Poll::Ready(Ok(()));
-            }
             let new = numbers.by_ref().take(wanted.saturating_sub(workers.len()));
             workers.extend(new.map(|number| {
                 let (tree, gives_back) = (tree.clone(), workers_max > 1);
@@ -128,7 +125,10 @@ pub(super) async fn search_in_order<T: Tree, K: SearchType<T>>(
             match workers.poll_next_unpin(waker) {
                 Poll::Ready(Some(Ok(Ok(())))) => {}
                 Poll::Ready(Some(Err(error) | Ok(Err(error)))) => return Poll::Ready(Err(error)),
-                Poll::Ready(None) | Poll::Pending => return Poll::Pending,
+                // Those that found no part have ended as well: a cancelled one could leave the tree
+                // in the memory of its PE.
+                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Pending => return Poll::Pending,
             }
         }
     });

@@ -13,9 +13,7 @@ use std::pin::Pin;
 use std::time::Instant;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{
-    AbortOnDrop, Context, Demand, Future, Key, Portable, Shared,
-};
+use ultramarine_runtime::executor::{AbortOnDrop, Context, Demand, Future, Key, Portable, Shared};
 use ultramarine_topology::Distance;
 
 /// What a search leaves out after the visit of a node.
@@ -162,11 +160,7 @@ impl Drop for ForgetOnDrop<'_> {
     }
 }
 
-fn run_search_task<T, K>(
-    cx: Context,
-    search_type: K,
-    task: SearchTask<T>,
-) -> ResultFuture<K::Found>
+fn run_search_task<T, K>(cx: Context, search_type: K, task: SearchTask<T>) -> ResultFuture<K::Found>
 where
     T: Tree,
     K: SearchType<T>,
