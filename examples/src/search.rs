@@ -1,6 +1,8 @@
-//! The flags of the programs that search trees, and the search that they ask for.
+//! The flags of the programs that search trees, the search that they ask for, and the number of
+//! nodes that it expands.
 
 use crate::{Job, JournalFlags, splitting};
+use std::sync::atomic::{AtomicU64, Ordering};
 use ultramarine::Result;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::search::{Search, SearchType};
@@ -9,9 +11,11 @@ use ultramarine::skeletons::search::{Search, SearchType};
 #[derive(Clone, Debug, clap::Args)]
 pub struct SearchFlags {
     /// When a task splits off tasks for others: `steal-driven` (when no task is left to steal),
-    /// `depth:N` (a task for each node down to depth N) or `budget:N` (after each N nodes).
-    #[arg(long, default_value = "steal-driven", value_parser = splitting)]
-    pub splitting: Splitting,
+    /// `depth:N` (a task for each node down to depth N), `budget:N` (after each N nodes) or
+    /// `ordered` (all workers go through the tree in one order) [default: `ordered` for a search
+    /// for the best, `steal-driven` for one of all nodes]
+    #[arg(long, value_parser = splitting)]
+    pub splitting: Option<Splitting>,
     /// Where the results are kept.
     #[command(flatten)]
     pub journal: JournalFlags,
@@ -31,4 +35,29 @@ impl SearchFlags {
         let search = self.journal.set(search.optional_journal(self.journal.file.as_ref()));
         Ok(job.progress(None, search.run(&job.cx)).await?)
     }
+}
+
+/// The number of nodes whose children were asked for in this process.
+static EXPANDED: AtomicU64 = AtomicU64::new(0);
+
+/// Counts a node whose children are asked for.
+#[inline]
+pub(crate) fn note_expanded() {
+    EXPANDED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The number of nodes that were expanded on all PEs that are alive.
+///
+/// # Errors
+///
+/// A PE cannot say it.
+pub(crate) async fn expanded(cx: &Context) -> Result<u64> {
+    let count = async |_, ()| EXPANDED.load(Ordering::Relaxed);
+    let living = (0..cx.pes()).map(Pe::new).filter(|pe| !cx.is_dead(*pe));
+    let asked: Vec<_> = living.map(|pe| cx.supervised().spawn_at(pe, count, ())).collect();
+    let mut expanded = 0;
+    for count in asked {
+        expanded += count.await?;
+    }
+    Ok(expanded)
 }

@@ -2,7 +2,7 @@
 
 use ultramarine::prelude::Splitting;
 
-/// Reads `steal-driven`, `depth:N` or `budget:N`.
+/// Reads `ordered`, `steal-driven`, `depth:N` or `budget:N`.
 ///
 /// # Errors
 ///
@@ -10,6 +10,7 @@ use ultramarine::prelude::Splitting;
 pub fn splitting(text: &str) -> Result<Splitting, String> {
     let number = |text: &str| text.parse::<u64>().map_err(|e| format!("`{text}`: {e}"));
     match text.split_once(':') {
+        None if text == "ordered" => Ok(Splitting::Ordered),
         None if text == "steal-driven" => Ok(Splitting::StealDriven),
         Some(("depth", depth)) => {
             let limit = u32::try_from(number(depth)?);
@@ -19,6 +20,6 @@ pub fn splitting(text: &str) -> Result<Splitting, String> {
             0 => Err("a task visits one node at least".to_owned()),
             nodes => Ok(Splitting::Budget(nodes)),
         },
-        _ => Err("`steal-driven`, `depth:N` or `budget:N` is expected".to_owned()),
+        _ => Err("`ordered`, `steal-driven`, `depth:N` or `budget:N` is expected".to_owned()),
     }
 }

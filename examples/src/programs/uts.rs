@@ -77,7 +77,8 @@ async fn uts(job: Job, arguments: Arguments) -> Result<()> {
             let visit = |_: &Uts, node: &Node, found: &mut TreeCounts| found.visit(node);
             let merge = |found: &mut TreeCounts, other: TreeCounts| found.add(&other);
             let root = tree.root();
-            flags.run(&job, enumerate(flags.splitting, visit, merge, tree, root)).await?
+            let splitting = flags.splitting.unwrap_or(Splitting::StealDriven);
+            flags.run(&job, enumerate(splitting, visit, merge, tree, root)).await?
         }
         Skeleton::Rayon => by_rayon(&tree),
         Skeleton::Sequential => sequential(&tree),

@@ -8,6 +8,7 @@ use ultramarine_examples::{JournalFlags, MapSkeleton, splitting};
 
 #[test]
 fn valid_texts_are_read() {
+    assert_eq!(splitting("ordered"), Ok(Splitting::Ordered));
     assert_eq!(splitting("steal-driven"), Ok(Splitting::StealDriven));
     assert_eq!(splitting("depth:0"), Ok(Splitting::Depth(0)));
     assert_eq!(splitting("budget:100"), Ok(Splitting::Budget(100)));

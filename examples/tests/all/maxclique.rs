@@ -8,7 +8,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use ultramarine_testkit::{Ended, folder, run};
 
-const SPLITTINGS: [&str; 5] = ["steal-driven", "depth:0", "depth:2", "budget:1", "budget:50"];
+const SPLITTINGS: [&str; 6] =
+    ["ordered", "steal-driven", "depth:0", "depth:2", "budget:1", "budget:50"];
 
 /// A graph by a rule, in DIMACS format, with this first line.
 fn graph<T>(comment: &str, vertices: &[T], joined: impl Fn(&T, &T) -> bool) -> String {

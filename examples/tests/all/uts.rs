@@ -114,7 +114,7 @@ fn flags_that_cannot_be_are_refused() {
         ("-g 0", "'-g <TIMES>'"),
         ("--skeleton par-map", "'--skeleton <SKELETON>'"),
         ("--splitting budget:0", "a task visits one node at least"),
-        ("--splitting quickly", "`steal-driven`, `depth:N` or `budget:N` is expected"),
+        ("--splitting quickly", "`ordered`, `steal-driven`, `depth:N` or `budget:N` is expected"),
     ]);
 }
 

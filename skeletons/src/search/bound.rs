@@ -20,16 +20,18 @@
 //! value that exists.
 
 use super::better::{Better, Listener};
+use super::pool::Place;
 use super::task::{Pruning, SearchType};
 use super::{Search, Splitting, Tree};
 use futures_util::task::AtomicWaker;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{self, Poll};
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Key};
+use ultramarine_runtime::executor::{Context, Key, Portable};
 use ultramarine_topology::Pe;
 
 /// A [`Tree`] whose nodes have values, and upper bounds of the values below them.
@@ -129,7 +131,17 @@ pub fn maximise<T: Bounded>(splitting: Splitting, tree: T, root: T::Node) -> Sea
     Search { kind: Maximise, splitting, tree, root, listener: None }
 }
 
-impl<T: Bounded> Search<T, Maximise> {
+impl<T: Bounded, const FINDS_FIRST: bool> Search<T, Maximise<FINDS_FIRST>> {
+    /// Has the search find the node that a search by one worker finds, with any number of workers
+    /// and however they share the work: the first of the best nodes in the order of a depth-first
+    /// search, which visits a node before its children. The search is [`Splitting::Ordered`] then.
+    /// (Archibald, Maier, McCreesh, Stewart and Trinder, Replicable parallel branch and bound
+    /// search, 2018.) With a [journal](Self::journal) it may be another of the best.
+    pub fn first(self) -> Search<T, Maximise<true>> {
+        let Search { tree, root, listener, .. } = self;
+        Search { kind: Maximise, splitting: Splitting::Ordered, tree, root, listener }
+    }
+
     /// Has `f` called with the value and the node when the search has found a better one than
     /// before, in the task that awaits the search: to show it, or to keep it for an early end. If
     /// several are found at about the same time it hears of the best. The last call is for the node
@@ -169,40 +181,74 @@ impl<T: Bounded> Search<T, Maximise> {
 struct Incumbent {
     /// One more than the value; 0 if there is none.
     beyond: AtomicU64,
+    /// Its place.
+    place: Mutex<Place>,
 }
 
 impl Incumbent {
     /// Whether a node of this value, or a subtree of this bound, is better.
+    #[inline]
     fn is_below(&self, value: u64) -> bool {
         self.beyond.load(Ordering::Acquire) <= value
     }
 
+    /// Whether it would be worse than a node of the same value at this place.
+    fn is_after(&self, value: u64, place: &Place) -> bool {
+        let known = lock(&self.place);
+        // The lock holds both together.
+        self.beyond.load(Ordering::Relaxed) <= value.saturating_add(1) && place < &*known
+    }
+
     /// Records a value.
-    fn raise(&self, value: u64) {
-        self.beyond.fetch_max(value.saturating_add(1), Ordering::Release);
+    fn raise(&self, value: u64, place: Place) {
+        let beyond = value.saturating_add(1);
+        let mut known = lock(&self.place);
+        let former = self.beyond.fetch_max(beyond, Ordering::Release);
+        if former < beyond || former == beyond && place < *known {
+            *known = place;
+        }
+    }
+}
+
+/// A node that was found, its value, and the place of the part of the tree that it was found in.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Best<N> {
+    value: u64,
+    place: Place,
+    node: N,
+}
+
+impl<N> Best<N> {
+    /// Whether it is better than the one found before, or as good and to be found earlier.
+    fn replaces(&self, other: Option<&Self>) -> bool {
+        other.is_none_or(|other| {
+            (other.value, Reverse(&other.place)) < (self.value, Reverse(&self.place))
+        })
     }
 }
 
 /// The best node that a PE keeps.
 struct BestNode<N> {
-    kept: Mutex<Option<(u64, N)>>,
+    kept: Mutex<Option<Best<N>>>,
     /// Who hears of a better one, on the home PE.
     hearing: AtomicWaker,
 }
 
 impl<N: Clone> BestNode<N> {
-    fn get(&self) -> Option<(u64, N)> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn get(&self) -> Option<Best<N>> {
+        lock(&self.kept).clone()
     }
 
-    /// Keeps a node if it is better than the one that is kept.
-    fn raise(&self, value: u64, node: &N) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.as_ref().is_none_or(|(known, _)| *known < value) {
-            *kept = Some((value, node.clone()));
+    /// Keeps a node if it is better than the one that is kept; returns whether it is.
+    fn raise(&self, best: &Best<N>) -> bool {
+        let mut kept = lock(&self.kept);
+        let is_better = best.replaces(kept.as_ref());
+        if is_better {
+            *kept = Some(best.clone());
             drop(kept);
             self.hearing.wake();
         }
+        is_better
     }
 }
 
@@ -210,6 +256,10 @@ impl<N> Default for BestNode<N> {
     fn default() -> Self {
         BestNode { kept: Mutex::new(None), hearing: AtomicWaker::new() }
     }
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The best node of a PE, whenever there is a better one than the value that was heard of.
@@ -222,7 +272,7 @@ impl<N: Clone + Send> Better<N> for BetterNodes<N> {
     fn poll(&mut self, waker: &mut task::Context<'_>) -> Poll<(u64, N)> {
         self.best.hearing.register(waker.waker());
         match self.best.get() {
-            Some((value, node)) if self.heard.is_none_or(|heard| heard < value) => {
+            Some(Best { value, node, .. }) if self.heard.is_none_or(|heard| heard < value) => {
                 self.heard = Some(value);
                 Poll::Ready((value, node))
             }
@@ -231,33 +281,37 @@ impl<N: Clone + Send> Better<N> for BetterNodes<N> {
     }
 }
 
-/// A message to the home PE: a better node.
-#[derive(Serialize, Deserialize)]
-struct Improvement<N> {
-    key: Key,
-    value: u64,
-    node: N,
-}
-
 /// What a task uses beside the nodes: the values that its PE keeps for the search.
 pub struct PeKnowledge<N> {
     cx: Context,
     key: Key,
     incumbent: Arc<Incumbent>,
     best: Arc<BestNode<N>>,
+    /// The place of the part of the tree that the task searches.
+    place: Place,
 }
 
-/// The type of search of [`maximise`].
+/// The type of search of [`maximise`]. If it `FINDS_FIRST`, it finds the first of the best nodes.
 #[derive(Clone, Copy, Debug)]
-pub struct Maximise;
+pub struct Maximise<const FINDS_FIRST: bool = false>;
 
-impl<T: Bounded> SearchType<T> for Maximise {
+impl<const FINDS_FIRST: bool> Maximise<FINDS_FIRST> {
+    /// Whether a node of this value, or one of this bound, may be the one to be found.
+    #[inline]
+    fn is_hopeful<N>(knowledge: &PeKnowledge<N>, value: u64) -> bool {
+        let PeKnowledge { incumbent, place, .. } = knowledge;
+        incumbent.is_below(value) || FINDS_FIRST && incumbent.is_after(value, place)
+    }
+}
+
+impl<T: Bounded, const FINDS_FIRST: bool> SearchType<T> for Maximise<FINDS_FIRST> {
+    type Found = Option<Best<T::Node>>;
     type Output = Option<(u64, T::Node)>;
     type Knowledge = PeKnowledge<T::Node>;
     const KEEPS_VALUES: bool = true;
     const PREFERS_FIRST: bool = true;
 
-    fn begin(self, cx: &Context, key: Key) -> (PeKnowledge<T::Node>, Self::Output) {
+    fn begin(self, cx: &Context, key: Key) -> PeKnowledge<T::Node> {
         let mut is_first = false;
         let best = cx.shared(key, BestNode::default);
         let incumbent = cx.shared(key, || {
@@ -268,7 +322,11 @@ impl<T: Bounded> SearchType<T> for Maximise {
             // The answer brings the values that the home PE sent to all others before.
             let _ = cx.tell(key.home, send_incumbent::<T::Node>, (key, cx.pe()));
         }
-        (PeKnowledge { cx: cx.clone(), key, incumbent, best }, None)
+        PeKnowledge { cx: cx.clone(), key, incumbent, best, place: Place::default() }
+    }
+
+    fn enter(self, knowledge: &mut Self::Knowledge, place: &Place) {
+        knowledge.place.clone_from(place);
     }
 
     fn visit(
@@ -276,32 +334,42 @@ impl<T: Bounded> SearchType<T> for Maximise {
         knowledge: &PeKnowledge<T::Node>,
         tree: &T,
         node: &T::Node,
-        _: &mut Self::Output,
+        ceiling: u64,
+        _: &mut Self::Found,
     ) -> Pruning {
-        let value = tree.value(node).filter(|value| knowledge.incumbent.is_below(*value));
-        if let Some(value) = value {
-            // In this order: no task prunes because of a node that is not kept.
-            knowledge.best.raise(value, node);
-            knowledge.incumbent.raise(value);
-            let improvement = Improvement { key: knowledge.key, value, node: node.clone() };
-            // If the message cannot be sent, the task's result still has the node.
-            let _ = knowledge.cx.tell(knowledge.key.home, keep_improvement::<T::Node>, improvement);
+        if !Self::is_hopeful(knowledge, ceiling) {
+            return Pruning::SubtreeAndSiblings;
         }
-        if knowledge.incumbent.is_below(tree.bound(node)) {
-            Pruning::Nothing
-        } else if tree.has_falling_bounds() {
-            Pruning::SubtreeAndSiblings
-        } else {
-            Pruning::Subtree
+        let bound = tree.bound(node).min(ceiling);
+        if Self::is_hopeful(knowledge, bound) {
+            let value = tree.value(node);
+            debug_assert!(
+                value.is_none_or(|value| value <= bound),
+                "a node has the value {value:?}, and it or its parent the bound {bound}"
+            );
+            if let Some(value) = value.filter(|value| Self::is_hopeful(knowledge, *value)) {
+                let place = knowledge.place.clone();
+                knowledge.improve(Best { value, place, node: node.clone() });
+            }
+            if Self::is_hopeful(knowledge, bound) {
+                return Pruning::Nothing { bound };
+            }
+        }
+        if tree.has_falling_bounds() { Pruning::SubtreeAndSiblings } else { Pruning::Subtree }
+    }
+
+    fn merge(self, found: &mut Self::Found, other: Self::Found) {
+        if let Some(other) = other.filter(|other| other.replaces(found.as_ref())) {
+            *found = Some(other);
         }
     }
 
-    fn merge(self, found: &mut Self::Output, other: Self::Output) {
-        *found = better(found.take(), other);
+    fn end(self, knowledge: &PeKnowledge<T::Node>, found: &mut Self::Found) {
+        SearchType::<T>::merge(self, found, knowledge.best.get());
     }
 
-    fn end(self, knowledge: &PeKnowledge<T::Node>, found: &mut Self::Output) {
-        *found = better(found.take(), knowledge.best.get());
+    fn output(self, found: Self::Found) -> Self::Output {
+        found.map(|best| (best.value, best.node))
     }
 
     fn hear(
@@ -313,29 +381,35 @@ impl<T: Bounded> SearchType<T> for Maximise {
         Box::pin(listener.hear(better))
     }
 
-    fn learn(self, knowledge: &PeKnowledge<T::Node>, found: &Self::Output) {
-        if let Some((value, node)) = found {
-            knowledge.best.raise(*value, node);
-            knowledge.incumbent.raise(*value);
+    fn learn(self, knowledge: &PeKnowledge<T::Node>, found: &Self::Found) {
+        if let Some(best) = found {
+            knowledge.best.raise(best);
+            knowledge.incumbent.raise(best.value, best.place.clone());
         }
     }
 }
 
-/// The node of greater value; the first if they are equal.
-fn better<N>(one: Option<(u64, N)>, other: Option<(u64, N)>) -> Option<(u64, N)> {
-    let value = |found: &Option<(u64, N)>| found.as_ref().map(|(value, _)| *value);
-    if value(&other) > value(&one) { other } else { one }
+impl<N: Portable + Clone> PeKnowledge<N> {
+    /// Keeps a node that is better than the incumbent, and tells the home PE.
+    #[cold]
+    fn improve(&self, best: Best<N>) {
+        // In this order: no task prunes because of a node that is not kept.
+        self.best.raise(&best);
+        self.incumbent.raise(best.value, best.place.clone());
+        // If the message cannot be sent, the task's result still has the node.
+        let _ = self.cx.tell(self.key.home, keep_improvement::<N>, (self.key, best));
+    }
 }
 
 /// On the home PE: keeps a better node, and sends its value to all PEs if it is the best.
-async fn keep_improvement<N: Clone + Send + 'static>(cx: Context, improvement: Improvement<N>) {
-    let Improvement { key, value, node } = improvement;
+async fn keep_improvement<N: Clone + Send + 'static>(cx: Context, (key, found): (Key, Best<N>)) {
     // The search may have ended.
     let Some(best) = cx.known::<BestNode<N>>(key) else { return };
     // A node that the home PE found itself is kept already.
-    best.raise(value, &node);
-    if best.get().is_some_and(|(known, _)| known == value) {
-        let _ = cx.tell_all(raise_incumbent, (key, value));
+    best.raise(&found);
+    let Best { value, place, .. } = found;
+    if best.get().is_some_and(|known| known.value == value && known.place == place) {
+        let _ = cx.tell_all(raise_incumbent, (key, value, place));
     }
 }
 
@@ -343,13 +417,13 @@ async fn keep_improvement<N: Clone + Send + 'static>(cx: Context, improvement: I
 /// created its own incumbent, so it receives every value, by this answer or by a message to all.
 async fn send_incumbent<N: Clone + Send + 'static>(cx: Context, (key, pe): (Key, Pe)) {
     let kept = cx.known::<BestNode<N>>(key).and_then(|best| best.get());
-    if let Some((value, _)) = kept {
-        let _ = cx.tell(pe, raise_incumbent, (key, value));
+    if let Some(Best { value, place, .. }) = kept {
+        let _ = cx.tell(pe, raise_incumbent, (key, value, place));
     }
 }
 
 /// On any PE: records the value of the home PE's node, if this PE takes part in the search.
-async fn raise_incumbent(cx: Context, (key, value): (Key, u64)) {
+async fn raise_incumbent(cx: Context, (key, value, place): (Key, u64, Place)) {
     let incumbent = cx.known::<Incumbent>(key);
-    incumbent.iter().for_each(|incumbent| incumbent.raise(value));
+    incumbent.into_iter().for_each(|incumbent| incumbent.raise(value, place.clone()));
 }

@@ -115,19 +115,22 @@ where
     M: Fn(&mut R, R) + Stateless,
     R: Portable + Default,
 {
+    type Found = R;
     type Output = R;
     type Knowledge = ();
 
-    fn begin(self, _: &Context, _: Key) -> ((), R) {
-        ((), R::default())
-    }
+    fn begin(self, _: &Context, _: Key) {}
 
-    fn visit(self, (): &(), tree: &T, node: &T::Node, found: &mut R) -> Pruning {
+    fn visit(self, (): &(), tree: &T, node: &T::Node, bound: u64, found: &mut R) -> Pruning {
         (self.visit)(tree, node, found);
-        Pruning::Nothing
+        Pruning::Nothing { bound }
     }
 
     fn merge(self, found: &mut R, other: R) {
         (self.merge)(found, other);
+    }
+
+    fn output(self, found: R) -> R {
+        found
     }
 }

@@ -6,7 +6,7 @@ use std::vec;
 
 /// The largest number of nodes taken out at a time: enough to keep thieves busy, and few enough to
 /// be cheap to send. The docs of [`Splitting`](super::Splitting) state this number, too.
-const HANDED_OVER_MAX: usize = 256;
+pub(super) const HANDED_OVER_MAX: usize = 256;
 
 /// The nodes that a task of a search has not visited yet: the siblings still to visit on each level
 /// from its first nodes down to its current node. They are iterators, so that a node is generated
@@ -29,25 +29,56 @@ pub struct Frontier<I, N> {
     levels: VecDeque<Level<I, N>>,
 }
 
+/// Nodes, and the bound of the one whose children they are.
 #[derive(Debug)]
-struct Level<I, N> {
-    /// Nodes that were generated early, by a split.
-    listed: vec::IntoIter<N>,
-    lazy: Option<I>,
+pub(super) struct Level<I, N> {
+    pub(super) nodes: Nodes<I, N>,
+    pub(super) ceiling: u64,
+}
+
+/// Those that are left of a level.
+#[derive(Debug)]
+pub(super) enum Nodes<I, N> {
+    /// All are children of one node.
+    Lazy(I),
+    /// Children of one node that were generated early, by a split.
+    Siblings(vec::IntoIter<N>),
+    /// Any nodes.
+    Assorted(vec::IntoIter<N>),
 }
 
 impl<I: Iterator<Item = N>, N> Level<I, N> {
+    /// The children of a node of this bound.
+    pub(super) fn below(ceiling: u64, children: I) -> Self {
+        Level { nodes: Nodes::Lazy(children), ceiling }
+    }
+
+    fn are_siblings(&self) -> bool {
+        !matches!(self.nodes, Nodes::Assorted(_))
+    }
+
     #[inline]
     fn next(&mut self) -> Option<N> {
-        self.listed.next().or_else(|| self.lazy.as_mut()?.next())
+        match &mut self.nodes {
+            Nodes::Lazy(nodes) => nodes.next(),
+            Nodes::Siblings(nodes) | Nodes::Assorted(nodes) => nodes.next(),
+        }
     }
 }
 
 impl<I: Iterator<Item = N>, N> Frontier<I, N> {
     /// Begins with these nodes.
     pub fn new(nodes: Vec<N>) -> Self {
-        let first = Level { listed: nodes.into_iter(), lazy: None };
-        Frontier { levels: VecDeque::from([first]) }
+        Frontier::begin(Nodes::Assorted(nodes.into_iter()))
+    }
+
+    /// Begins with children of one node.
+    pub(super) fn of_siblings(nodes: Vec<N>) -> Self {
+        Frontier::begin(Nodes::Siblings(nodes.into_iter()))
+    }
+
+    fn begin(nodes: Nodes<I, N>) -> Self {
+        Frontier { levels: VecDeque::from([Level { nodes, ceiling: u64::MAX }]) }
     }
 
     /// Continues with the children of the last node.
@@ -55,16 +86,18 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
     pub fn descend(&mut self, children: I) {
         // Most nodes of most trees are leaves, and their iterators often know it.
         if children.size_hint().1 != Some(0) {
-            let listed = Vec::new().into_iter();
-            self.levels.push_back(Level { listed, lazy: Some(children) });
+            self.levels.push_back(Level::below(u64::MAX, children));
         }
     }
 
-    /// Drops the siblings of the last node that have not been generated.
-    pub fn prune_siblings(&mut self) {
-        if let Some(level) = self.levels.back_mut() {
-            level.lazy = None;
-        }
+    /// Takes out the level of the last node.
+    pub(super) fn pop_lowest(&mut self) -> Option<Level<I, N>> {
+        self.levels.pop_back()
+    }
+
+    /// Adds levels, the lowest last.
+    pub(super) fn extend(&mut self, levels: impl IntoIterator<Item = Level<I, N>>) {
+        self.levels.extend(levels);
     }
 
     /// Takes out every other node, from the highest level down, because the largest subtrees are at
@@ -83,13 +116,17 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
                 goes = !goes;
                 if goes { parted.push(node) } else { kept.push(node) }
             }
+            let (are_siblings, ceiling) = (level.are_siblings(), level.ceiling);
             if parted.len() == HANDED_OVER_MAX {
                 // Nodes not yet looked at come after those kept.
                 levels.push(level);
             }
             // An empty level would be looked at again by each split.
             if !kept.is_empty() {
-                levels.push(Level { listed: kept.into_iter(), lazy: None });
+                let kept = kept.into_iter();
+                let nodes =
+                    if are_siblings { Nodes::Siblings(kept) } else { Nodes::Assorted(kept) };
+                levels.push(Level { nodes, ceiling });
             }
         }
         levels.into_iter().rev().for_each(|level| self.levels.push_front(level));
@@ -107,6 +144,11 @@ impl<I: Iterator<Item = N>, N> Frontier<I, N> {
             self.levels.pop_front();
         }
         Vec::new()
+    }
+
+    /// Takes out the highest level.
+    pub(super) fn take_level(&mut self) -> Self {
+        Frontier { levels: self.levels.pop_front().into_iter().collect() }
     }
 }
 
@@ -185,18 +227,6 @@ mod tests {
         assert_eq!(endless.take_highest().len(), HANDED_OVER_MAX);
         let one = Frontier::<std::ops::Range<u32>, _>::new(vec![7]).split();
         assert_eq!(one, [7], "a single node goes to the idle worker");
-    }
-
-    #[test]
-    fn siblings_that_are_not_generated_yet_can_be_pruned() {
-        let mut frontier = Frontier::<std::ops::Range<u32>, _>::new(vec![5, 9]);
-        assert_eq!(frontier.next(), Some(5));
-        frontier.descend(children(5));
-        assert_eq!(frontier.next(), Some(0));
-        frontier.prune_siblings();
-        assert_eq!(frontier.next(), Some(9));
-        frontier.prune_siblings();
-        assert_eq!(frontier.next(), None);
     }
 
     #[test]

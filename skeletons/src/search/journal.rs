@@ -29,6 +29,7 @@
 //! ended, and the next in the order of a depth-first search follows when one ends.
 
 use super::better::beside;
+use super::pool::Place;
 use super::task::{ForgetOnDrop, Pruning, SearchTask, SearchType};
 use super::{Search, Tree};
 use crate::journal::{Expanded, JournalError, Journalled, expand_top, identity};
@@ -91,11 +92,13 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
         let Search { kind: search_type, splitting, tree, root, listener } = self.skeleton;
         let key = cx.new_key();
         let _forget = K::KEEPS_VALUES.then(|| ForgetOnDrop(cx, key));
-        let (knowledge, mut found) = search_type.begin(cx, key);
+        let knowledge = search_type.begin(cx, key);
+        let mut found = K::Found::default();
         let hearing = listener.map(|listener| search_type.hear(&knowledge, listener));
         let subtrees = expand_top(cx, (0_u32, root), self.records, |(depth, node), below| {
             // Later siblings are pruned when their turn comes.
-            if let Pruning::Nothing = search_type.visit(&knowledge, &tree, &node, &mut found) {
+            let pruning = search_type.visit(&knowledge, &tree, &node, u64::MAX, &mut found);
+            if let Pruning::Nothing { .. } = pruning {
                 below.extend(tree.children(node).map(|child| (depth.saturating_add(1), child)));
             }
             Expanded::Children
@@ -107,7 +110,7 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
         for (_, node) in &subtrees {
             digest.add(&encode(node)?);
         }
-        let identity = identity::<(T, K), K::Output>(subtrees.len(), &digest);
+        let identity = identity::<(T, K), K::Found>(subtrees.len(), &digest);
         let kept = file.open(cx, identity, |_, _| true).await?;
         cx.note_known(kept.results.len() as u64);
         kept.results.values().for_each(|result| search_type.learn(&knowledge, result));
@@ -116,10 +119,11 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
         let missing = kept.missing_nodes(subtrees).into_iter();
         let tasks = missing.map(|(positions, (depth, node))| {
             let task = SearchTask { tree: tree.clone(), key, splitting, depth, nodes: vec![node] };
-            let task = task.spawn(cx, Distance::ONE, search_type);
+            let place = Place::of_part(positions.start);
+            let search = task.search(cx, Distance::ONE, search_type, place);
             let knowledge = &knowledge;
             let completed = async move {
-                let mut result = task.await??;
+                let mut result = search.await?;
                 search_type.end(knowledge, &mut result);
                 // It prunes those that are left, and who waits hears of it.
                 search_type.learn(knowledge, &result);
@@ -132,6 +136,6 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
         let results = beside(Box::pin(kept.complete(tasks, at_once)), hearing, |_| {}).await?;
         results.into_values().for_each(|result| search_type.merge(&mut found, result));
         search_type.end(&knowledge, &mut found);
-        Ok(found)
+        Ok(search_type.output(found))
     }
 }

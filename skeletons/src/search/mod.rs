@@ -22,7 +22,10 @@
 //! | How does a better bound reach all PEs? | `bound` |
 //! | How does the caller hear of it? | `better` |
 //! | When does a task give work to others? | `task` |
+//! | In which order does it visit nodes? | `walk` |
 //! | Which nodes has a task still to visit? | `frontier` |
+//! | How do all workers keep to one order? | `ordered` |
+//! | Which parts of the tree are left, in order? | `pool` |
 //! | How do results outlive the job? | `journal` |
 //!
 //! A search must never know which PE takes a task, nor what a node means.
@@ -37,7 +40,10 @@ mod bound;
 mod enumerate;
 mod frontier;
 mod journal;
+mod ordered;
+mod pool;
 mod task;
+mod walk;
 
 pub use better::Listener;
 pub use bound::{Bounded, Maximise, maximise, par_maximise};
@@ -76,6 +82,12 @@ pub enum Splitting {
     /// Whenever no task waits to be stolen on this PE, half of the unvisited nodes become one task,
     /// 256 nodes at most.
     StealDriven,
+    /// For [`maximise`]: the workers together take the nodes in the order of a depth-first search
+    /// by one. Every 5 ms or so a task gives the unvisited nodes of its highest level back
+    /// to the PE that began the search, 256 at most. A worker that has none left takes the first
+    /// nodes there. Nodes must not contain handles, such as
+    /// [`Shared`](ultramarine_runtime::executor::Shared).
+    Ordered,
 }
 
 /// A search that has not started: made by [`enumerate()`] or [`maximise`]. `K` is the type of

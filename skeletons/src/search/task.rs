@@ -1,26 +1,33 @@
-//! The loop that visits nodes and splits off tasks. All types of search share it, so it must never
-//! know what is searched for.
+//! The tasks of a search, and when they split off others. All types of search share them, so they
+//! must never know what is searched for.
 
 use super::better::{Listener, beside};
 use super::frontier::Frontier;
+use super::ordered::search_in_order;
+use super::pool::{Part, Place};
+use super::walk::visit_until_pause;
 use super::{Search, Splitting, Tree};
 use crate::result_future::ResultFuture;
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 use std::pin::Pin;
+use std::time::{Duration, Instant};
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{AbortOnDrop, Context, Future, Key, Portable, Shared};
+use ultramarine_runtime::executor::{AbortOnDrop, Context, Demand, Future, Key, Portable, Shared};
 use ultramarine_topology::Distance;
 
 /// What a search leaves out after the visit of a node.
 #[derive(Debug)]
 pub enum Pruning {
     /// Nothing: it visits the children next.
-    Nothing,
+    Nothing {
+        /// A bound of the node, and so of all below it.
+        bound: u64,
+    },
     /// The node's children.
     Subtree,
-    /// The node's children, and its later siblings as far as they have not been generated.
+    /// The node's children, and its later siblings.
     SubtreeAndSiblings,
 }
 
@@ -28,6 +35,8 @@ pub enum Pruning {
 /// Programs need not name it.
 pub trait SearchType<T: Tree>: Stateless {
     /// What a task returns.
+    type Found: Portable + Default;
+    /// What a search returns.
     type Output: Portable;
     /// What a visit uses beside the node, such as the best value known on this PE.
     type Knowledge: Send + Sync;
@@ -37,19 +46,24 @@ pub trait SearchType<T: Tree>: Stateless {
     const PREFERS_FIRST: bool = false;
 
     /// Called before a task's first visit.
-    fn begin(self, cx: &Context, key: Key) -> (Self::Knowledge, Self::Output);
-    /// Visits a node.
+    fn begin(self, cx: &Context, key: Key) -> Self::Knowledge;
+    /// Called before the first visit in a part of the tree that stands at this place in the order.
+    fn enter(self, _: &mut Self::Knowledge, _: &Place) {}
+    /// Visits a node. Its parent has this bound.
     fn visit(
         self,
         knowledge: &Self::Knowledge,
         tree: &T,
         node: &T::Node,
-        found: &mut Self::Output,
+        ceiling: u64,
+        found: &mut Self::Found,
     ) -> Pruning;
-    /// Adds the output of another task.
-    fn merge(self, found: &mut Self::Output, other: Self::Output);
+    /// Adds what another task has found.
+    fn merge(self, found: &mut Self::Found, other: Self::Found);
     /// Called when the task has visited all of its nodes.
-    fn end(self, _: &Self::Knowledge, _: &mut Self::Output) {}
+    fn end(self, _: &Self::Knowledge, _: &mut Self::Found) {}
+    /// What the search returns if this has been found in the whole tree.
+    fn output(self, found: Self::Found) -> Self::Output;
     /// On the home PE: has the program hear of what is found.
     fn hear(
         self,
@@ -58,8 +72,8 @@ pub trait SearchType<T: Tree>: Stateless {
     ) -> Pin<Box<dyn std::future::Future<Output = ()> + Send>> {
         Box::pin(std::future::pending())
     }
-    /// On the home PE: learns of the output of a task that ended in an earlier run of the job.
-    fn learn(self, _: &Self::Knowledge, _: &Self::Output) {}
+    /// On the home PE: learns of what a task has found.
+    fn learn(self, _: &Self::Knowledge, _: &Self::Found) {}
 }
 
 /// The argument of a search task: nodes whose subtrees the task searches.
@@ -89,31 +103,47 @@ impl<T: Tree, K: SearchType<T>> Search<T, K> {
         let Search { kind: search_type, splitting, tree, root, listener } = self;
         let key = cx.new_key();
         let _forget = K::KEEPS_VALUES.then(|| ForgetOnDrop(cx, key));
-        // The root is a task like the others. The caller only waits: it may be the main task, which
-        // can run on a thread beside the workers.
+        let knowledge = search_type.begin(cx, key);
         let tree = cx.share(tree);
-        let root_task = SearchTask { tree, key, splitting, depth: 0, nodes: vec![root] };
-        let search = root_task.spawn(cx, Distance::ZERO, search_type);
-        let Some(listener) = listener else { return search.await? };
-        let (knowledge, _) = search_type.begin(cx, key);
-        let hearing = search_type.hear(&knowledge, listener);
-        let learn = |ended: &Result<Result<K::Output, _>, _>| {
-            if let Ok(Ok(found)) = ended {
+        let root = SearchTask { tree, key, splitting, depth: 0, nodes: vec![root] };
+        let search = root.search(cx, Distance::ZERO, search_type, Place::default());
+        let hearing = listener.map(|listener| search_type.hear(&knowledge, listener));
+        let learn = |ended: &Result<K::Found, _>| {
+            if let Ok(found) = ended {
                 search_type.learn(&knowledge, found);
             }
         };
-        beside(search, Some(hearing), learn).await?
+        Ok(search_type.output(beside(search, hearing, learn).await?))
     }
 }
 
 impl<T: Tree> SearchTask<T> {
-    /// Spawns this task. PEs within the radius may steal it.
-    pub(super) fn spawn<K: SearchType<T>>(
+    /// Searches below these nodes, by tasks. PEs within the radius may begin.
+    pub(super) async fn search<K: SearchType<T>>(
         self,
         cx: &Context,
         radius: Distance,
         search_type: K,
-    ) -> AbortOnDrop<Future<Result<K::Output, TaskError>>> {
+        place: Place,
+    ) -> Result<K::Found, TaskError> {
+        // These nodes are a task like the others. The caller only waits: it may be the main task,
+        // which can run on a thread beside the workers.
+        if self.splitting == Splitting::Ordered {
+            let SearchTask { tree, key, nodes, .. } = self;
+            let run = move |cx, part| search_in_order::<T, K>(cx, search_type, part);
+            let part = (tree, key, Part::new(place, &nodes)?);
+            return AbortOnDrop::new(cx.spawn(Distance::ZERO, run, part)).await?;
+        }
+        self.spawn(cx, radius, search_type).await?
+    }
+
+    /// Spawns this task. PEs within the radius may steal it.
+    fn spawn<K: SearchType<T>>(
+        self,
+        cx: &Context,
+        radius: Distance,
+        search_type: K,
+    ) -> AbortOnDrop<Future<Result<K::Found, TaskError>>> {
         let run = move |cx, task| run_search_task::<T, K>(cx, search_type, task);
         AbortOnDrop::new(cx.spawn(radius, run, self))
     }
@@ -132,32 +162,29 @@ impl Drop for ForgetOnDrop<'_> {
     }
 }
 
-fn run_search_task<T, K>(
-    cx: Context,
-    search_type: K,
-    task: SearchTask<T>,
-) -> ResultFuture<K::Output>
+fn run_search_task<T, K>(cx: Context, search_type: K, task: SearchTask<T>) -> ResultFuture<K::Found>
 where
     T: Tree,
     K: SearchType<T>,
 {
     let visit = async move {
         let SearchTask { tree, key, splitting, depth, nodes } = task;
-        let (knowledge, mut found) = search_type.begin(&cx, key);
-        let mut tasks = Vec::new();
+        let knowledge = search_type.begin(&cx, key);
+        let (mut found, mut tasks) = (K::Found::default(), Vec::new());
         // The last first: a worker first takes the task that it has spawned last. A branch and
         // bound that begins with the least promising nodes may visit thousands of times as many.
-        let mut split_off = |parts: Vec<Vec<T::Node>>| {
-            for nodes in parts.into_iter().rev() {
+        let mut split_off = |splitter: &mut Splitter, frontier: &mut Frontier<_, _>| {
+            for nodes in splitter.take(frontier).into_iter().rev() {
                 let depth = depth.saturating_add(1);
                 let task = SearchTask { tree: tree.clone(), key, splitting, depth, nodes };
                 tasks.push(task.spawn(&cx, Distance::ONE, search_type));
             }
         };
         let mut frontier = Frontier::new(nodes);
+        let mut splitter = Splitter::new(splitting, depth);
+        let mut visit =
+            |node: &_, ceiling| search_type.visit(&knowledge, &tree, node, ceiling, &mut found);
         let children = |node| tree.children(node);
-        let mut visit = |node: &T::Node| search_type.visit(&knowledge, &tree, node, &mut found);
-        let mut splitter = Splitter { splitting, depth, visited: 0, is_work_wanted: false };
         while visit_until_pause(
             &cx,
             &mut splitter,
@@ -179,79 +206,76 @@ where
 }
 
 /// Decides when a task splits off others, and which nodes they get.
-struct Splitter {
+pub(super) struct Splitter {
     splitting: Splitting,
     /// The depth of the nodes that the task began with.
     depth: u32,
     /// Nodes visited since the last split by budget.
     visited: u64,
+    /// How often the task splits, if it splits by time, and when it does next.
+    every: Option<(Duration, Instant)>,
     is_work_wanted: bool,
 }
 
 impl Splitter {
+    fn new(splitting: Splitting, depth: u32) -> Self {
+        Splitter { splitting, depth, visited: 0, every: None, is_work_wanted: false }
+    }
+
+    /// One for a part of an ordered search, for which there may be others: splits so often, and at
+    /// once if work is wanted.
+    pub(super) fn in_order(every: Option<Duration>, is_work_wanted: bool) -> Self {
+        let now = Instant::now();
+        let every = every.map(|every| (every, if is_work_wanted { now } else { now + every }));
+        Splitter { every, ..Splitter::new(Splitting::Ordered, 0) }
+    }
+
     /// Whether each child becomes a task.
-    fn splits_children(&self) -> bool {
+    pub(super) fn splits_children(&self) -> bool {
         matches!(self.splitting, Splitting::Depth(limit) if self.depth < limit)
     }
 
+    /// Called every few microseconds.
+    pub(super) fn notice(&mut self, demand: Demand) {
+        self.is_work_wanted |= match self.splitting {
+            Splitting::Ordered => self.every.is_some_and(|(_, due)| Instant::now() >= due),
+            _ => demand.is_work_wanted,
+        };
+    }
+
     /// Whether part of the frontier should become tasks now. Called once for each node.
-    fn is_due(&mut self) -> bool {
+    pub(super) fn is_due(&mut self) -> bool {
         match self.splitting {
             Splitting::Depth(_) => false,
             Splitting::Budget(limit) => {
                 self.visited += 1;
                 self.visited >= limit
             }
-            Splitting::StealDriven => self.is_work_wanted,
+            Splitting::StealDriven | Splitting::Ordered => self.is_work_wanted,
         }
     }
 
     /// Takes the nodes of the next tasks out of the frontier, one list for each task.
     #[cold]
-    fn take<I: Iterator<Item = N>, N>(&mut self, frontier: &mut Frontier<I, N>) -> Vec<Vec<N>> {
+    pub(super) fn take<I, N>(&mut self, frontier: &mut Frontier<I, N>) -> Vec<Vec<N>>
+    where
+        I: Iterator<Item = N>,
+    {
         (self.visited, self.is_work_wanted) = (0, false);
-        let half = |nodes: Vec<N>| if nodes.is_empty() { Vec::new() } else { vec![nodes] };
-        match self.splitting {
-            Splitting::Budget(_) => {
-                frontier.take_highest().into_iter().map(|node| vec![node]).collect()
-            }
-            Splitting::StealDriven => half(frontier.split()),
-            Splitting::Depth(_) => Vec::new(),
-        }
-    }
-}
-
-/// Visits nodes until none are left (`false`) or until other tasks should have a turn (`true`). It
-/// is a function apart from the async code, so that it compiles to a plain loop: inside the async
-/// block the nodes of UTS took a tenth longer.
-fn visit_until_pause<N, I: Iterator<Item = N>>(
-    cx: &Context,
-    splitter: &mut Splitter,
-    frontier: &mut Frontier<I, N>,
-    children: impl Fn(N) -> I,
-    visit: &mut impl FnMut(&N) -> Pruning,
-    split_off: &mut impl FnMut(Vec<Vec<N>>),
-) -> bool {
-    let splits_children = splitter.splits_children();
-    while let Some(node) = frontier.next() {
-        let demand = cx.poll_runtime();
-        splitter.is_work_wanted |= demand.is_some_and(|demand| demand.is_work_wanted);
-        match visit(&node) {
-            Pruning::Nothing if splits_children => {
-                split_off(children(node).map(|child| vec![child]).collect());
-            }
-            Pruning::Nothing => {
-                if splitter.is_due() {
-                    split_off(splitter.take(frontier));
+        self.every = self.every.map(|(every, _)| (every, Instant::now() + every));
+        let mut one_each = Vec::new();
+        let list = match self.splitting {
+            Splitting::StealDriven => frontier.split(),
+            Splitting::Ordered => frontier.take_highest(),
+            Splitting::Depth(_) | Splitting::Budget(_) => loop {
+                let nodes = frontier.take_highest();
+                let is_last = nodes.is_empty() || !self.splits_children();
+                one_each.extend(nodes.into_iter().map(|node| vec![node]));
+                if is_last {
+                    return one_each;
                 }
-                frontier.descend(children(node));
-            }
-            Pruning::Subtree => {}
-            Pruning::SubtreeAndSiblings => frontier.prune_siblings(),
-        }
-        if demand.is_some_and(|demand| demand.is_turn_wanted) {
-            return true;
-        }
+            },
+        };
+        if list.is_empty() { one_each } else { vec![list] }
     }
-    false
 }

@@ -4,6 +4,7 @@
 use crate::common::{here, job, on_all_hierarchies, stands_still, words};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -86,6 +87,48 @@ fn parts_far_below_are_stolen_while_a_long_one_is_solved() {
             |_, _| (),
         );
         Ok(par_divide_and_conquer(&cx, |_| Distance::ONE, chain, 0).await?)
+    });
+}
+
+/// Parts of a chain that goes on until another PE takes what is `Far`.
+#[derive(Clone, Serialize, Deserialize)]
+enum Link {
+    Chain(u32),
+    Near,
+    Far,
+}
+
+#[test]
+fn a_thief_that_may_take_nothing_on_offer_has_more_offered() {
+    const LEVELS: u32 = 400;
+    static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+    job(racks(&[2, 1], 1), async |cx| {
+        let chain = DivideAndConquer::with_context(
+            |_, link: &Link| match link {
+                Link::Chain(level) => *level == LEVELS || IS_TAKEN.load(Relaxed),
+                Link::Near | Link::Far => true,
+            },
+            |cx, link| match link {
+                Link::Chain(_) => assert!(IS_TAKEN.load(Relaxed), "PE 2 has got nothing"),
+                Link::Near => eventually("PE 2 takes one", || IS_TAKEN.load(Relaxed)),
+                Link::Far => _ = IS_TAKEN.fetch_or(cx.pe() == Pe::new(2), Relaxed),
+            },
+            |_, link| {
+                std::thread::sleep(Duration::from_millis(10));
+                match link {
+                    // As many as are offered without a thief, and one that its rack takes.
+                    Link::Chain(0) => [vec![Link::Chain(1)], vec![Link::Near; 5]].concat(),
+                    Link::Chain(level) => vec![Link::Chain(level + 1), Link::Far],
+                    Link::Near | Link::Far => unreachable!("they are trivial"),
+                }
+            },
+            |_, _, _| (),
+        );
+        let radius = |link: &Link| match link {
+            Link::Near => Distance::ONE.half(),
+            Link::Chain(_) | Link::Far => Distance::ONE,
+        };
+        Ok(par_divide_and_conquer(&cx, radius, chain, Link::Chain(0)).await?)
     });
 }
 

@@ -8,6 +8,7 @@
 
 mod items;
 
+use crate::search::{expanded, note_expanded};
 use crate::{Job, SearchFlags, name_of, ranged, run_program};
 use clap::ValueEnum;
 use items::{ITEMS_MAX, Item, Items};
@@ -93,6 +94,7 @@ impl Tree for Knapsack {
     type Node = Choice;
 
     fn children(&self, from: Choice) -> impl Iterator<Item = Choice> + Send {
+        note_expanded();
         let room = from.room;
         let later = (from.next..).zip(&self.items[from.next..]);
         later.filter(move |(_, item)| item.weight <= room).map(move |(at, item)| {
@@ -163,6 +165,7 @@ async fn run(job: Job, arguments: Arguments) -> Result<()> {
     if !matches!(skeleton, Skeleton::ParMaximise) {
         flags.journal.refuse_for(&skeleton)?;
     }
+    let splitting = flags.splitting.unwrap_or(Splitting::Ordered);
     let start = Instant::now();
     let (knapsack, empty) = (Knapsack::new(items), Choice { room: capacity, ..Choice::default() });
     let by_hand = |levels| {
@@ -174,11 +177,12 @@ async fn run(job: Job, arguments: Arguments) -> Result<()> {
         Skeleton::Rayon => by_hand(RAYON_LEVELS),
         Skeleton::Sequential => by_hand(0),
         Skeleton::ParMaximise => {
-            let best = flags.run(&job, maximise(flags.splitting, knapsack, empty)).await?;
+            let best = flags.run(&job, maximise(splitting, knapsack, empty)).await?;
             best.map_or_else(Choice::default, |(_, choice)| choice)
         }
     };
     best.items.sort_unstable();
     let report = job.report(name_of(&skeleton), start, best.value).await?;
-    report.with("items", best.items).with("room", best.room).print()
+    let report = report.with("items", best.items).with("room", best.room);
+    report.with("expanded", expanded(&job.cx).await?).print()
 }

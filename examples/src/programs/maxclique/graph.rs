@@ -1,6 +1,6 @@
 //! Graphs, and the DIMACS files that they are read from.
 
-use crate::read_text;
+use crate::{random, read_text};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(crate) struct Graph {
 
 /// The largest number of vertices, four times that of the largest benchmark graphs. Their
 /// neighbours take 32 MiB, which fit one message.
-const VERTICES_MAX: usize = 16_384;
+pub(crate) const VERTICES_MAX: usize = 16_384;
 
 /// The largest size of a file: 128 MiB, twice that of the largest benchmark graph (`MANN_a81`).
 const FILE_BYTES_MAX: u64 = 128 << 20;
@@ -114,6 +114,20 @@ impl Graph {
         Ok(graph)
     }
 
+    /// A graph in which each two vertices are joined with this probability in percent.
+    pub(crate) fn drawn(vertices: usize, percent: u64, seed: u64) -> Graph {
+        let (mut graph, mut random) = (Graph::empty(vertices), random(seed));
+        for one in 0..vertices {
+            (0..one).filter(|_| random() % 100 < percent).for_each(|other| graph.join(one, other));
+        }
+        graph
+    }
+
+    fn empty(vertices: usize) -> Graph {
+        let neighbours = vec![Vertices::none(vertices); vertices];
+        Graph { neighbours, names: (1..).take(vertices).collect() }
+    }
+
     /// The graph, the number of edges that the text announces, and the number that it has.
     fn parse(text: &str) -> std::result::Result<(Graph, usize, usize), Malformed> {
         let (mut graph, mut announced, mut edges) = (None, 0, 0);
@@ -130,10 +144,7 @@ impl Graph {
                 (["p", "edge" | "col", vertices, edges], graph) => {
                     let vertices = number(vertices, 0..=VERTICES_MAX).map_err(malformed)?;
                     announced = number(edges, 0..=usize::MAX).map_err(malformed)?;
-                    *graph = Some(Graph {
-                        neighbours: vec![Vertices::none(vertices); vertices],
-                        names: (1..).take(vertices).collect(),
-                    });
+                    *graph = Some(Graph::empty(vertices));
                 }
                 (["e", one, other], Some(graph)) => {
                     let vertices = 1..=graph.vertices();

@@ -8,6 +8,7 @@
 //! and Jiménez, An exact bit-parallel algorithm for the maximum clique problem, 2011: BBMC).
 
 use super::graph::{Graph, Vertices};
+use crate::search::note_expanded;
 use serde::{Deserialize, Serialize};
 use ultramarine::prelude::*;
 
@@ -58,6 +59,7 @@ impl Tree for Graph {
     type Node = Clique;
 
     fn children(&self, from: Clique) -> impl Iterator<Item = Clique> + Send {
+        note_expanded();
         let mut coloured = Vec::new();
         let (mut uncoloured, mut colour) = (from.candidates.clone(), 0);
         while !uncoloured.is_empty() {

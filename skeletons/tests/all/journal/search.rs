@@ -183,6 +183,13 @@ impl Tree for Letters {
 
 impl Bounded for Letters {
     fn value(&self, word: &Word) -> Option<u64> {
+        let number = word.iter().fold(0, |number, letter| 3 * number + letter);
+        let is_best = word.starts_with(&BEST_BEGINS) && number % 3_u64.pow(6) == 500;
+        let scrambled = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 45;
+        (word.len() == self.0.length).then_some(if is_best { BEST } else { scrambled })
+    }
+
+    fn bound(&self, word: &Word) -> u64 {
         if let Some(subtree) = subtree(word) {
             BELOW[subtree].fetch_add(1, SeqCst);
             if word.len() == 3 && word[..] != BEST_BEGINS && !IS_BEST_FOUND.load(SeqCst) {
@@ -192,13 +199,6 @@ impl Bounded for Letters {
                 }
             }
         }
-        let number = word.iter().fold(0, |number, letter| 3 * number + letter);
-        let is_best = word.starts_with(&BEST_BEGINS) && number % 3_u64.pow(6) == 500;
-        let scrambled = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 45;
-        (word.len() == self.0.length).then_some(if is_best { BEST } else { scrambled })
-    }
-
-    fn bound(&self, word: &Word) -> u64 {
         if word.len() == self.0.length { self.value(word).unwrap_or(0) } else { BEST }
     }
 }
@@ -208,7 +208,8 @@ fn searched() -> Vec<usize> {
     (0..27).filter(|subtree| BELOW[*subtree].swap(0, SeqCst) > 0).collect()
 }
 
-type BestWord = Option<(u64, Word)>;
+/// A value, the place of the subtree, and the word.
+type BestWord = Option<(u64, Vec<u64>, Word)>;
 
 #[test]
 fn each_record_alone_vouches_for_its_subtree() {

@@ -194,7 +194,8 @@ fn nothing_is_left_of_a_search() {
             let large = Knapsack { things: (1..9).map(|n| (n, n)).collect(), capacity: 20 };
             let count = |_: &Knapsack, _: &Packed, found: &mut u64| *found += 1;
             let add = |found: &mut u64, other| *found += other;
-            for splitting in [Splitting::Depth(0), Splitting::Depth(3), Splitting::StealDriven] {
+            let (none, some) = (Splitting::Depth(0), Splitting::Depth(3));
+            for splitting in [none, some, Splitting::StealDriven, Splitting::Ordered] {
                 for _ in 0..20 {
                     for tree in [&small, &large] {
                         par_maximise(&cx, splitting, tree.clone(), root.clone()).await?;
@@ -238,6 +239,108 @@ fn who_waits_hears_of_better_nodes() {
             let (values, best) = told(&cx.supervised(), journal).await;
             assert!(values.is_sorted_by(|one, next| one < next), "{values:?}");
             assert_eq!(values.last(), Some(&best), "{values:?}");
+        }
+        Ok(())
+    });
+}
+
+/// A path of this number of nodes, of which the last is the best.
+#[derive(Clone, Serialize, Deserialize)]
+struct Stair(u64);
+
+impl Tree for Stair {
+    type Node = u64;
+
+    fn children(&self, node: u64) -> impl Iterator<Item = u64> + Send {
+        (node + 1..).take(usize::from(node + 1 < self.0))
+    }
+}
+
+impl Bounded for Stair {
+    fn value(&self, node: &u64) -> Option<u64> {
+        Some(*node)
+    }
+
+    fn bound(&self, _: &u64) -> u64 {
+        self.0
+    }
+}
+
+#[test]
+fn a_path_is_searched_to_its_end() {
+    on_all_hierarchies(async |cx| {
+        let steps = 100_000;
+        for splitting in [Splitting::Ordered, Splitting::StealDriven] {
+            let search = maximise(splitting, Stair(steps), 0);
+            assert_eq!(search.run(&cx).await?, Some((steps - 1, steps - 1)), "{splitting:?}");
+        }
+        Ok(())
+    });
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn a_bound_that_is_too_low_is_reported() {
+    job(racks(&[1, 1], 1), async |cx| {
+        for splitting in [Splitting::Ordered, Splitting::StealDriven] {
+            let found = par_maximise(&cx, splitting, LowChild, 0).await;
+            let error = found.expect_err("the bound is wrong").to_string();
+            assert!(error.contains("it or its parent the bound 5"), "{error}");
+        }
+        Ok(())
+    });
+}
+
+/// A root with a bound of 5, and a child of value 6.
+#[derive(Clone, Serialize, Deserialize)]
+struct LowChild;
+
+impl Tree for LowChild {
+    type Node = u64;
+
+    fn children(&self, node: u64) -> impl Iterator<Item = u64> + Send {
+        std::iter::repeat_n(6, usize::from(node == 0))
+    }
+}
+
+impl Bounded for LowChild {
+    fn value(&self, node: &u64) -> Option<u64> {
+        Some(*node)
+    }
+
+    fn bound(&self, node: &u64) -> u64 {
+        if *node == 0 { 5 } else { 9 }
+    }
+}
+
+/// A root and its leaves, whose values are asked for only if their bounds allow it.
+#[derive(Clone, Serialize, Deserialize)]
+struct Valued;
+
+impl Tree for Valued {
+    type Node = u64;
+
+    fn children(&self, node: u64) -> impl Iterator<Item = u64> + Send {
+        1..if node == 0 { 100 } else { 0 }
+    }
+}
+
+impl Bounded for Valued {
+    fn value(&self, node: &u64) -> Option<u64> {
+        assert!(*node <= 1, "the value of {node} is asked for, though it cannot beat 7");
+        Some(7 * *node)
+    }
+
+    fn bound(&self, node: &u64) -> u64 {
+        if *node == 0 { 8 } else { 7 }
+    }
+}
+
+#[test]
+fn a_node_is_pruned_before_its_value_is_asked_for() {
+    job(racks(&[1], 1), async |cx| {
+        for splitting in SPLITTINGS {
+            assert_eq!(par_maximise(&cx, splitting, Valued, 0).await?, Some((7, 1)));
         }
         Ok(())
     });

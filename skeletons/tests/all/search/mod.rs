@@ -6,8 +6,10 @@
 //! | `splitting` | the number of tasks, and the PEs that take part |
 //! | `bound` | the best node, the PEs that learn of it, and the values that are left |
 //! | `order` | which nodes a branch and bound begins with |
+//! | `first` | the first of the best nodes, with any number of PEs |
 
 mod bound;
+mod first;
 mod order;
 mod splitting;
 
@@ -16,7 +18,8 @@ use serde::{Deserialize, Serialize};
 use ultramarine::prelude::*;
 use ultramarine_testkit::racks;
 
-const SPLITTINGS: [Splitting; 7] = [
+const SPLITTINGS: [Splitting; 8] = [
+    Splitting::Ordered,
     Splitting::Depth(0),
     Splitting::Depth(1),
     Splitting::Depth(4),
@@ -124,7 +127,10 @@ fn a_tree_may_be_as_deep_as_it_likes() {
         let path = Path { length: 2_000_000 };
         let count = |_: &Path, _: &u64, found: &mut u64| *found += 1;
         let add = |found: &mut u64, other| *found += other;
-        for splitting in [Splitting::StealDriven, Splitting::Depth(3), Splitting::Budget(500_000)] {
+        let by_budget = Splitting::Budget(500_000);
+        for splitting in
+            [Splitting::StealDriven, Splitting::Ordered, Splitting::Depth(3), by_budget]
+        {
             let found = par_enumerate(&cx, splitting, count, add, path.clone(), 0).await;
             assert_eq!(found, Ok(path.length), "{splitting:?}");
         }

@@ -31,7 +31,7 @@ const ITEMS: usize = 100;
 const VISITS_MAX: u64 = 1_000_000;
 
 /// The number of nodes that were visited in each test. The PEs are threads of this process.
-static VISITS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+static VISITS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
 impl Knapsack {
     fn drawn(test: usize, seed: u64) -> (Self, Choice) {
@@ -130,6 +130,27 @@ fn however_a_search_is_split_it_begins_with_the_first_nodes() {
                 assert_eq!(value(found), value(best), "{splitting:?}, {seed}");
             }
         }
+        for seed in SEEDS {
+            search(1, Splitting::StealDriven, seed).run(&cx).await?;
+            let without = VISITS[1].load(Relaxed);
+            search(1, Splitting::Ordered, seed).run(&cx).await?;
+            assert_eq!(VISITS[1].load(Relaxed), without, "{seed}: one worker splits nothing");
+        }
         Ok(())
     });
+}
+
+#[test]
+fn all_workers_of_an_ordered_search_keep_to_the_order() {
+    for seed in SEEDS {
+        let visits = [1, 3].map(|pes| {
+            job(racks(&vec![1; pes], 1), async move |cx| {
+                search(2, Splitting::Ordered, seed).run(&cx).await?.expect("there is one");
+                Ok(())
+            });
+            VISITS[2].load(Relaxed)
+        });
+        // A worker searches ahead by milliseconds, and these searches are short.
+        assert!(visits[1] < 2 * visits[0] + 100_000, "seed {seed}: {visits:?}");
+    }
 }
