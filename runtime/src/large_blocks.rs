@@ -1,8 +1,10 @@
-//! An allocator that keeps the pages of large blocks.
+//! Large blocks of memory, whose pages are kept when they are freed.
 //!
 //! The system gives new pages to each large block, and takes them back when it is freed. To make
 //! them and fill them with zeros takes longer than to copy an array into them. So the pages of the
-//! large blocks that were freed last are kept, and are those of the next large blocks.
+//! large blocks that were freed last are kept, and are those of the next large blocks. (Results of
+//! 8, 64 and 255 MiB from another process of the host come at 8.9, 5.1 and 5.0 GB/s instead of 5.8,
+//! 2.0 and 1.9: medians of 3 runs on two cores.)
 
 #![allow(unsafe_code)]
 
@@ -10,14 +12,12 @@ use crate::lock::Lock;
 use rustix::mm::{
     Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap_anonymous, mremap, munmap,
 };
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
-/// Shorter blocks are those of the system's allocator, which [keeps](crate::os_memory::keep_freed)
-/// what is freed itself.
-const LARGE_BYTES: usize = HUGE_PAGE_BYTES;
+/// The least length of a large block.
+pub(crate) const LARGE_BYTES: usize = HUGE_PAGE_BYTES;
 
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
@@ -27,92 +27,59 @@ const SHORT_UNIT_BYTES: usize = 256 << 10;
 const SHORT_BYTES_MAX: usize = 2 * HUGE_PAGE_BYTES;
 
 /// The system aligns blocks like that.
-const ALIGNMENT_MAX: usize = 4096;
+pub(crate) const ALIGNMENT_MAX: usize = 4096;
 
 /// At most this much is kept, in bytes, and for this long.
 const KEPT_BYTES_MAX: usize = 256 << 20;
 const KEPT_FOR: Duration = Duration::from_secs(1);
 
-/// The allocator of programs, unless they choose another: that of the system, but for blocks of
-/// 2 MiB and more. Of those that are freed it keeps at most 256 MiB in each process. What has not
-/// been used for a second goes back to the system as soon as the PE has nothing to do. New blocks
-/// get huge pages where the system allows it.
-///
-/// (Results of 8, 64 and 255 MiB from another process of the host come at 8.9, 5.1 and 5.0 GB/s
-/// instead of 5.8, 2.0 and 1.9: medians of 3 runs on two cores.)
-#[derive(Debug)]
-pub struct Allocator;
-
-/// Whether such a block is one of ours.
-fn is_large(layout: Layout) -> bool {
-    layout.size() >= LARGE_BYTES && layout.align() <= ALIGNMENT_MAX
-}
-
-/// The bytes of a large block; `None`: there are none of that length.
+/// The bytes that a block of this length takes; `None`: there are none.
 fn rounded(bytes: usize) -> Option<usize> {
     let is_short = bytes <= SHORT_BYTES_MAX;
     bytes.checked_next_multiple_of(if is_short { SHORT_UNIT_BYTES } else { HUGE_PAGE_BYTES })
 }
 
-// SAFETY: Blocks do not overlap: those of the system are its own, and a large one is memory that
-// the system has mapped for it, until it is freed. It is as long as the layout says or longer. A
-// layout says whose a block is, since no block changes its kind.
-unsafe impl GlobalAlloc for Allocator {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if !is_large(layout) {
-            // SAFETY: The caller's.
-            return unsafe { System.alloc(layout) };
-        }
-        let Some(bytes) = rounded(layout.size()) else { return null_mut() };
-        let kept = KEPT.lock().take(bytes);
-        kept.map_or_else(|| map(bytes), Block::into_pointer)
-    }
+/// A block of this length, with anything in it; null if there is none.
+pub(crate) fn alloc(bytes: usize) -> *mut u8 {
+    let Some(bytes) = rounded(bytes) else { return null_mut() };
+    let kept = KEPT.lock().take(bytes);
+    kept.map_or_else(|| map(bytes), Block::into_pointer)
+}
 
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if !is_large(layout) {
-            // SAFETY: The caller's.
-            return unsafe { System.alloc_zeroed(layout) };
-        }
-        let Some(bytes) = rounded(layout.size()) else { return null_mut() };
-        let Some(block) = KEPT.lock().take(bytes) else { return map(bytes) };
-        let begin = block.into_pointer();
-        // SAFETY: It has this length.
-        unsafe { begin.write_bytes(0, layout.size()) };
-        begin
-    }
+/// A block of this length, full of zeros; null if there is none.
+pub(crate) fn alloc_zeroed(bytes: usize) -> *mut u8 {
+    let Some(rounded) = rounded(bytes) else { return null_mut() };
+    let Some(block) = KEPT.lock().take(rounded) else { return map(rounded) };
+    let begin = block.into_pointer();
+    // SAFETY: It has this length, and nothing uses it.
+    unsafe { begin.write_bytes(0, bytes) };
+    begin
+}
 
-    unsafe fn dealloc(&self, begin: *mut u8, layout: Layout) {
-        match rounded(layout.size()).filter(|_| is_large(layout)) {
-            Some(bytes) => {
-                keep(Block { begin: begin.expose_provenance(), bytes, freed: Instant::now() });
-            }
-            // SAFETY: The caller's.
-            None => unsafe { System.dealloc(begin, layout) },
-        }
+/// Frees a block of this length.
+///
+/// # Safety
+///
+/// It is such a block, and nothing uses it.
+pub(crate) unsafe fn dealloc(begin: *mut u8, bytes: usize) {
+    if let Some(bytes) = rounded(bytes) {
+        keep(Block { begin: begin.expose_provenance(), bytes, freed: Instant::now() });
     }
+}
 
-    unsafe fn realloc(&self, begin: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: The caller says that it is a layout.
-        let new = unsafe { Layout::from_size_align_unchecked(bytes, layout.align()) };
-        match (is_large(layout), is_large(new)) {
-            // SAFETY: The caller's.
-            (false, false) => unsafe { System.realloc(begin, layout, bytes) },
-            (true, true) => {
-                let rounded = rounded(layout.size()).zip(rounded(bytes));
-                // SAFETY: It is a block of this length, and the caller has given it up.
-                rounded.map_or(null_mut(), |(from, to)| unsafe { resize(begin, from, to) })
-            }
-            // SAFETY: The blocks are different ones, and the part that is copied is in both.
-            _ => unsafe {
-                let moved = self.alloc(new);
-                if !moved.is_null() {
-                    moved.copy_from_nonoverlapping(begin, bytes.min(layout.size()));
-                    self.dealloc(begin, layout);
-                }
-                moved
-            },
-        }
+/// Makes a block of `from` bytes longer or shorter, and moves it if need be; null: it is as it was.
+///
+/// # Safety
+///
+/// It is such a block, and the caller has given it up unless the result is null.
+pub(crate) unsafe fn realloc(begin: *mut u8, from: usize, to: usize) -> *mut u8 {
+    let Some((from, to)) = rounded(from).zip(rounded(to)) else { return null_mut() };
+    if from == to {
+        return begin;
     }
+    // SAFETY: The caller's.
+    let moved = unsafe { mremap(begin.cast(), from, to, MremapFlags::MAYMOVE) };
+    moved.map_or(null_mut(), <*mut c_void>::cast)
 }
 
 /// A new block; null if there is none.
@@ -147,20 +114,6 @@ unsafe fn unmap(begin: *mut c_void, bytes: usize) {
         // are lost to it.
         let _ = unsafe { munmap(begin, bytes) };
     }
-}
-
-/// Makes a block longer or shorter, and moves it if need be; null: it is as it was.
-///
-/// # Safety
-///
-/// It is a large block of `from` bytes.
-unsafe fn resize(begin: *mut u8, from: usize, to: usize) -> *mut u8 {
-    if from == to {
-        return begin;
-    }
-    // SAFETY: The caller's.
-    let moved = unsafe { mremap(begin.cast(), from, to, MremapFlags::MAYMOVE) };
-    moved.map_or(null_mut(), <*mut c_void>::cast)
 }
 
 /// A large block that nothing uses.
@@ -240,46 +193,23 @@ pub(crate) fn give_back_unused() {
 mod tests {
     use super::*;
 
-    fn layout(bytes: usize) -> Layout {
-        Layout::from_size_align(bytes, 16).expect("it is a layout")
-    }
-
     #[test]
     fn a_freed_block_is_the_next_of_its_length() {
-        let layout = layout(9 * HUGE_PAGE_BYTES - 100);
+        let bytes = 9 * HUGE_PAGE_BYTES - 100;
         // SAFETY: All that is written lies in a block, which is freed once.
         unsafe {
-            let first = Allocator.alloc(layout);
+            let first = alloc(bytes);
             assert_eq!(first.align_offset(HUGE_PAGE_BYTES), 0, "it begins at a huge page");
-            first.write_bytes(7, layout.size());
-            Allocator.dealloc(first, layout);
-            let second = Allocator.alloc(layout);
+            first.write_bytes(7, bytes);
+            dealloc(first, bytes);
+            let second = alloc(bytes);
             assert_eq!((second, second.read()), (first, 7));
-            Allocator.dealloc(second, layout);
-            let third = Allocator.alloc_zeroed(layout);
-            let bytes = std::slice::from_raw_parts(third, layout.size());
+            dealloc(second, bytes);
+            let third = alloc_zeroed(bytes);
+            let all = std::slice::from_raw_parts(third, bytes);
             assert_eq!(third, first);
-            assert!(bytes.iter().all(|byte| *byte == 0));
-            Allocator.dealloc(third, layout);
-        }
-    }
-
-    #[test]
-    fn a_block_that_grows_or_shrinks_keeps_what_is_in_it() {
-        let sizes =
-            [100, LARGE_BYTES - 1, LARGE_BYTES, 3 << 20, 70 << 20, 70 << 20, 5 << 20, 10_000];
-        // SAFETY: All that is written and read lies in the block, which is freed once.
-        unsafe {
-            let mut old = layout(50);
-            let mut begin = Allocator.alloc_zeroed(old);
-            begin.cast::<[u8; 4]>().write(*b"here");
-            for size in sizes {
-                begin = Allocator.realloc(begin, old, size);
-                old = layout(size);
-                assert_eq!(begin.cast::<[u8; 4]>().read(), *b"here");
-                begin.add(size - 1).write(1);
-            }
-            Allocator.dealloc(begin, old);
+            assert!(all.iter().all(|byte| *byte == 0));
+            dealloc(third, bytes);
         }
     }
 
@@ -309,10 +239,10 @@ mod tests {
 
     #[test]
     fn what_is_not_used_goes_back() {
-        let layout = layout(11 * HUGE_PAGE_BYTES);
+        let bytes = 11 * HUGE_PAGE_BYTES;
         // SAFETY: It is freed once.
-        unsafe { Allocator.dealloc(Allocator.alloc(layout), layout) };
-        let is_kept = || KEPT.lock().0.iter().flatten().any(|block| block.bytes == layout.size());
+        unsafe { dealloc(alloc(bytes), bytes) };
+        let is_kept = || KEPT.lock().0.iter().flatten().any(|block| block.bytes == bytes);
         give_back_unused();
         assert!(is_kept());
         std::thread::sleep(KEPT_FOR + Duration::from_millis(10));
@@ -323,9 +253,6 @@ mod tests {
     #[test]
     fn what_the_system_does_not_have_is_null() {
         let bytes = isize::MAX as usize / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
-        // SAFETY: Nothing is done with it.
-        assert!(unsafe { Allocator.alloc(layout(bytes)) }.is_null());
-        // SAFETY: As above.
-        assert!(unsafe { Allocator.alloc_zeroed(layout(bytes)) }.is_null());
+        assert!(alloc(bytes).is_null() && alloc_zeroed(bytes).is_null());
     }
 }

@@ -21,6 +21,7 @@
 //! show how it is used.
 
 pub mod addresses;
+mod allocator;
 pub mod array;
 pub mod build;
 pub mod code;
@@ -39,4 +40,4 @@ pub mod settings;
 pub mod transport;
 pub mod wire;
 
-pub use large_blocks::Allocator;
+pub use allocator::Allocator;

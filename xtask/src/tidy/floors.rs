@@ -17,7 +17,7 @@ const HOUSES: [House; 3] = [
         path: "crate::",
         floors: &[
             &["addresses", "build", "code", "error", "forked", "handshake", "lock"],
-            &["large_blocks", "numbered", "os_memory", "wire"],
+            &["allocator", "large_blocks", "numbered", "os_memory", "wire"],
             &["array"],
             &["plain", "protocol", "transport"],
             &["detector"],

@@ -34,6 +34,7 @@ const MPI_FILES: [&str; 5] = [
 /// Where `unsafe` may be written.
 const UNSAFE_FILES: [&str; 10] = [
     "launch/tests/common/mischief.rs",
+    "runtime/src/allocator.rs",
     "runtime/src/array/held.rs",
     "runtime/src/array/incoming.rs",
     "runtime/src/array/within/numbers.rs",
