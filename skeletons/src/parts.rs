@@ -172,14 +172,15 @@ impl<P> Parts for Vec<P> {
     ) -> Vec<T> {
         let mut parts = self.into_iter();
         let Some(part) = parts.next() else { return Vec::new() };
-        let others: Vec<Option<T>> = parts.map(|part| put_by(state, part)).collect();
-        let mut items = Vec::with_capacity(others.len() + 1);
-        items.push(Some(first(state, part)));
-        items.extend(others);
+        let mut items = Vec::with_capacity(parts.len() + 1);
+        items.push(None);
+        items.extend(parts.map(|part| put_by(state, part)));
+        items[0] = Some(first(state, part));
         for item in items.iter_mut().rev().filter(|item| item.is_none()) {
             *item = Some(last(state));
         }
-        items.into_iter().flatten().collect()
+        // Not `flatten`: this stays in the same memory.
+        items.into_iter().map(|item| item.expect("each item is made")).collect()
     }
 
     fn join_each<T: Send>(self, f: &(impl Fn(P) -> T + Sync)) -> Vec<T>

@@ -65,18 +65,18 @@ impl Board {
     }
 
     /// The boards with one more queen, beginning at the right.
-    pub fn placements(self) -> impl Iterator<Item = Board> {
+    pub fn placements(self) -> impl ExactSizeIterator<Item = Board> {
         let mut free = !(self.columns | self.falling | self.rising) & ((1 << self.size) - 1);
-        std::iter::from_fn(move || {
+        (0..free.count_ones() as usize).map(move |_| {
             let queen = free & free.wrapping_neg();
             free ^= queen;
-            (queen != 0).then(|| Board {
+            Board {
                 row: self.row + 1,
                 columns: self.columns | queen,
                 falling: (self.falling | queen) << 1,
                 rising: (self.rising | queen) >> 1,
                 ..self
-            })
+            }
         })
     }
 
