@@ -13,7 +13,7 @@ use std::collections::{HashMap, VecDeque};
 use std::mem::take;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
-use ultramarine_group::{GroupId, Groups, Hosted, Member, Opening, Part, Site};
+use ultramarine_group::{GroupId, Groups, Hosted, Member, Opening, Part};
 use ultramarine_runtime::executor::{Context, caught, discard};
 use ultramarine_topology::{Distance, Pe};
 
