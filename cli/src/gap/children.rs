@@ -37,15 +37,13 @@ impl Signals {
         SignalsInfo::new(subprocess::not_ignored([SIGHUP, SIGINT, SIGTERM])).map(Signals)
     }
 
-    /// The signal that has come last, if any has. The terminal's Ctrl-C reaches GAP, too: once that
-    /// `is_there` it is GAP's affair. What a process sends may have come here alone.
+    /// The signal that has come last, if any has. The terminal's Ctrl-C reaches GAP, too, and is
+    /// GAP's affair once it is there. What a process sends may have come here alone.
     fn come(&mut self, gap_is_there: bool) -> Option<i32> {
-        let is_sent = |code: i32| code <= 0;
-        let come = self
-            .0
-            .pending()
-            .filter(|signal| signal.si_signo != SIGINT || !gap_is_there || is_sent(signal.si_code));
-        come.last().map(|signal| signal.si_signo)
+        // The system says by the code whether a process has sent it.
+        let come = self.0.pending().map(|signal| (signal.si_signo, signal.si_code <= 0));
+        let counts = |(signal, is_sent): &_| *signal != SIGINT || !gap_is_there || *is_sent;
+        come.filter(counts).last().map(|(signal, _)| signal)
     }
 }
 

@@ -7,7 +7,7 @@ use ultramarine_proof::membership::{
     ALL_AGREE_IN_THE_END, Cut, FEW_INNOCENTS, LISTS_BEGIN_ALIKE, MembershipCase, NONE_IS_MISLED,
     ONE_RESULT_COUNTS, ONE_SIDE_GOES_ON,
 };
-use ultramarine_proof::search::{all, first_fault};
+use ultramarine_proof::search::first_fault;
 use ultramarine_runtime::protocol::membership::MembershipMutant;
 
 #[test]

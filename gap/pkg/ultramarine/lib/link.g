@@ -138,7 +138,7 @@ end);
 ##  Whether the first of these errors of a file is a "quit;" between two statements: it is right,
 ##  and ends the script there.
 BIND_GLOBAL("ULTRAMARINE_QuitsFirst", function(file, errors)
-    local at, line, column, lines;
+    local at, line, column, lines, parts;
     errors := SplitString(errors, "\n");
     at := PositionProperty(errors, line -> StartsWith(line, "Syntax error: "));
     # At the end of a file, where its semicolon is missing, there is no line below.
@@ -146,7 +146,8 @@ BIND_GLOBAL("ULTRAMARINE_QuitsFirst", function(file, errors)
         return false;
     fi;
     # The number of the line stands at the end, and a mark below the line.
-    line := Int(Last(SplitString(errors[at], ":")));
+    parts := SplitString(errors[at], ":");
+    line := Int(parts[Length(parts)]);
     column := Position(errors[at + 2], '^');
     lines := SplitString(StringFile(file), "\n"){[ 1 .. line ]};
     lines[line] := lines[line]{[ 1 .. column - 1 ]};
