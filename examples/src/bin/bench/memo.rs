@@ -258,7 +258,7 @@ pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         ("product", "a product", "no-memo"),
     ];
     for (problem, name, beside) in cases {
-        let job = |pes, job_flags, way| {
+        let job = |pes, job_flags: &str, way: &str| {
             let flags = format!("--threads 1 {job_flags} memo {problem} {way}");
             bench.on(pes, &bench.child(&flags))
         };
