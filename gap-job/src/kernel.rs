@@ -132,7 +132,8 @@ fn said(cx: &Context, error: &GapError) -> String {
 
 /// Whether an error is about a variable that is bound in front, perhaps, but not here.
 fn is_unbound(message: &str) -> bool {
-    message.starts_with("Error, Variable: ") && message.ends_with(" value")
+    // Of a map its item stands before it.
+    message.contains("Error, Variable: ") && message.ends_with(" value")
 }
 
 #[cfg(test)]

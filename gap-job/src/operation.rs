@@ -101,7 +101,7 @@ impl Job {
     fn define(&mut self, cx: &Context, definition: String) -> Answer {
         self.definitions.push(definition);
         let idle = Kernel::new(cx, "map", &self.definitions, &["IdFunc".to_owned()], None);
-        idle.call_here(cx, &[Value::List(Vec::new())])
+        idle.call_here(cx, &[Value::List(Vec::new()), 0.into()])
             .inspect_err(|_| drop(self.definitions.pop()))?;
         Ok(Value::Nothing)
     }
@@ -124,14 +124,14 @@ struct Call<'a> {
     is_supervised: bool,
 }
 
-/// A task: some items.
-async fn run_task(cx: Context, (kernel, items): (Kernel, Vec<Value>)) -> Answer {
-    kernel.call(&cx, vec![Value::List(items)]).await
+/// A task: some items, and the number of those before them in their list.
+async fn run_task(cx: Context, (kernel, before, items): (Kernel, usize, Vec<Value>)) -> Answer {
+    kernel.call(&cx, vec![Value::List(items), before.into()]).await
 }
 
 /// The images of points, each under all generators.
 async fn images(cx: Context, made: Shared<Made>, points: Vec<Value>) -> Answer<Vec<Vec<Value>>> {
-    let images = Kernel(made).call(&cx, vec![Value::List(points)]).await?;
+    let images = Kernel(made).call(&cx, vec![Value::List(points), 0.into()]).await?;
     typed("the images of points", images)
 }
 
@@ -240,7 +240,7 @@ impl Call<'_> {
             return self.tasks_anew(kernel, chunked(size, items)).await;
         };
         let digest = kernel.digest(&items)?;
-        let some = |which: Range<usize>| (kernel.clone(), items[which].to_vec());
+        let some = |which: Range<usize>| (kernel.clone(), which.start, items[which].to_vec());
         self.kept(journal, digest, (items.len(), size), run_task, some).await
     }
 
@@ -278,7 +278,11 @@ impl Call<'_> {
     /// The answers of tasks, each of which has some items.
     async fn tasks_anew(&self, kernel: &Kernel, chunks: Vec<Vec<Value>>) -> Answer<Vec<Value>> {
         let total = chunks.len() as u64;
-        let tasks = chunks.into_iter().map(|items| (kernel.clone(), items));
+        let mut before = 0;
+        let tasks = chunks.into_iter().map(|items| {
+            before += items.len();
+            (kernel.clone(), before - items.len(), items)
+        });
         let (map, radius) = (map_async(run_task, tasks), self.options.radius);
         let results = match self.spread {
             Spread::Within => {

@@ -14,6 +14,7 @@
 //! Each proof has mutants: the protocol with one rule left out, for which the proof must fail.
 #![forbid(unsafe_code)]
 
+mod frame;
 pub mod membership;
 pub mod search;
 pub mod spin;

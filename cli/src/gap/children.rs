@@ -6,12 +6,12 @@ use crate::subprocess;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, Signal, kill_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag::register_usize;
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithRawSiginfo;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,23 +24,27 @@ const BEGINS_WITHIN: Duration = Duration::from_mins(10);
 /// How long the job may take to end after GAP, and then after a signal.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// The signal that has come last; 0 if none has.
-static SIGNAL: AtomicUsize = AtomicUsize::new(0);
+/// The signals that ask this command to end.
+pub(super) struct Signals(SignalsInfo<WithRawSiginfo>);
 
-/// From now on a signal is noted. Ctrl-C reaches GAP, too, whose affair it is.
-///
-/// # Errors
-///
-/// The system does not let this process catch signals.
-pub(super) fn note_signals() -> io::Result<()> {
-    for signal in subprocess::not_ignored([SIGHUP, SIGINT, SIGTERM]) {
-        register_usize(signal, &SIGNAL, signal as usize)?;
+impl Signals {
+    /// From now on signals are noted.
+    ///
+    /// # Errors
+    ///
+    /// The system does not let this process catch signals.
+    pub(super) fn note() -> io::Result<Self> {
+        SignalsInfo::new(subprocess::not_ignored([SIGHUP, SIGINT, SIGTERM])).map(Signals)
     }
-    Ok(())
-}
 
-fn signal() -> i32 {
-    SIGNAL.load(Ordering::SeqCst) as i32
+    /// The signal that has come last, if any has. The terminal's Ctrl-C reaches GAP, too, and is
+    /// GAP's affair once it is there. What a process sends may have come here alone.
+    fn come(&mut self, gap_is_there: bool) -> Option<i32> {
+        // The system says by the code whether a process has sent it.
+        let come = self.0.pending().map(|signal| (signal.si_signo, signal.si_code <= 0));
+        let counts = |(signal, is_sent): &_| *signal != SIGINT || !gap_is_there || *is_sent;
+        come.filter(counts).last().map(|(signal, _)| signal)
+    }
 }
 
 /// The job, in a process group of its own. If it is dropped, it is killed.
@@ -56,13 +60,18 @@ impl Job {
     /// # Errors
     ///
     /// It cannot be started, or ends, or the user wants to end.
-    pub(super) fn start(mut command: Command, folder: &Folder) -> Result<Self, GapError> {
+    pub(super) fn start(
+        mut command: Command,
+        folder: &Folder,
+        signals: &mut Signals,
+    ) -> Result<Self, GapError> {
         let spawned = command.stdin(Stdio::null()).process_group(0).spawn();
         let child = spawned.map_err(|source| GapError::start(&command, source))?;
         let mut job = Job { child, requests: None };
         let deadline = Instant::now() + BEGINS_WITHIN;
         let pipe = folder.path().join("requests");
-        while signal() == 0 && Instant::now() < deadline {
+        let mut signal = None;
+        while signal.is_none() && Instant::now() < deadline {
             // It opens this pipe last; until then there is none who reads.
             let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
             if let Ok(requests) = open(&pipe, flags, Mode::empty()) {
@@ -73,29 +82,37 @@ impl Job {
                 return Err(GapError::NoStart(status));
             }
             thread::sleep(LOOK_EVERY);
+            signal = signals.come(false);
         }
-        let signal = signal();
         job.end_within(Duration::ZERO);
-        Err(if signal == 0 { GapError::Silent(BEGINS_WITHIN) } else { GapError::Signal(signal) })
+        Err(signal.map_or(GapError::Silent(BEGINS_WITHIN), GapError::Signal))
     }
 
-    /// Runs GAP to its end, and returns its exit code as a shell has it.
+    /// Runs GAP to its end, and returns its exit code as a shell has it. A signal to this command
+    /// ends GAP.
     ///
     /// # Errors
     ///
     /// It cannot be started, or the job has ended before GAP has opened the pipes: it would wait
     /// for ever then.
-    pub(super) fn run_front(&mut self, mut gap: Command, folder: &Folder) -> Result<u8, GapError> {
+    pub(super) fn run_front(
+        &mut self,
+        mut gap: Command,
+        folder: &Folder,
+        signals: &mut Signals,
+    ) -> Result<u8, GapError> {
         let mut front = gap.spawn().map_err(|source| GapError::start(&gap, source))?;
-        let mut has_opened = false;
+        let (mut has_opened, mut asked) = (false, None);
         loop {
-            let is_asked_to_end = [SIGHUP, SIGTERM].contains(&signal());
+            asked = signals.come(true).or(asked);
             if let Ok(Some(status)) = front.try_wait() {
-                let signal = if is_asked_to_end { Some(signal()) } else { status.signal() };
-                let by_signal = signal.map_or(1, |signal| 128 + signal);
+                if let (None, Some(signal)) = (asked, status.signal()) {
+                    eprintln!("Error: GAP was killed by signal {signal}, and its job is ended");
+                }
+                let by_signal = asked.or(status.signal()).map_or(1, |signal| 128 + signal);
                 return Ok(u8::try_from(status.code().unwrap_or(by_signal)).unwrap_or(1));
             }
-            if is_asked_to_end {
+            if asked.is_some() {
                 let _ = front.kill();
             }
             let job = self.child.try_wait();

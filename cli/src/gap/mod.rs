@@ -13,7 +13,7 @@
 mod children;
 mod folder;
 
-use self::children::{Job, note_signals};
+use self::children::{Job, Signals};
 use self::folder::Folder;
 use crate::error::Result;
 use crate::probe;
@@ -112,10 +112,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(script) = arguments.script.as_ref().filter(|script| !script.is_file()) {
         return Err(GapError::NoScript(script.clone()).into());
     }
-    note_signals()?;
+    let mut signals = Signals::note()?;
     let folder = Folder::new().map_err(GapError::Folder)?;
-    let mut job = Job::start(job_command(arguments, folder.path())?, &folder)?;
-    let code = job.run_front(front_command(arguments, &gap, folder.path()), &folder)?;
+    let mut job = Job::start(job_command(arguments, folder.path())?, &folder, &mut signals)?;
+    let front = front_command(arguments, &gap, folder.path());
+    let code = job.run_front(front, &folder, &mut signals)?;
     match job.end() {
         Some(status) if status.success() => Ok(ExitCode::from(code)),
         Some(status) => Err(GapError::JobFailed(status).into()),

@@ -3,7 +3,8 @@
 use super::case::SuperstepsCase;
 use super::program::{Toy, Word, first};
 use super::properties;
-use super::state::{Action, Event, Fault, Member, State, Task, What, has, set};
+use super::state::{Action, Event, Fault, Member, State, Task, What};
+use crate::frame::{Digested, has, set};
 use stateright::{Model, Property};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,20 +35,21 @@ impl SuperstepsCase {
         act: impl FnOnce(&mut State, &mut Member),
     ) -> Option<()> {
         let mut member = state.members[at as usize].take()?;
-        let changed = Arc::make_mut(&mut member);
-        // So that the search shows how it has come to that.
-        let is_done = catch_unwind(AssertUnwindSafe(|| {
-            act(state, changed);
-            self.carry_out(state, at, changed);
-        }));
-        if is_done.is_err() {
-            state.fault = Some(Fault::Panics);
-        }
-        state.whole = state.whole.max(changed.machine.progress.all_kept.map(|key| key.superstep));
-        if changed.machine.checkpoints.0.len() > CHECKPOINTS_MAX {
+        Arc::make_mut(&mut member).change(|member| {
+            // So that the search shows how it has come to that.
+            let is_done = catch_unwind(AssertUnwindSafe(|| {
+                act(state, member);
+                self.carry_out(state, at, member);
+            }));
+            if is_done.is_err() {
+                state.fault = Some(Fault::Panics);
+            }
+        });
+        let machine = &member.machine;
+        state.whole = state.whole.max(machine.progress.all_kept.map(|key| key.superstep));
+        if machine.checkpoints.0.len() > CHECKPOINTS_MAX {
             state.fault.get_or_insert(Fault::KeepsTooMuch);
         }
-        changed.digest();
         state.members[at as usize] = Some(member);
         Some(())
     }
@@ -233,7 +235,8 @@ impl Model for SuperstepsCase {
         let topology = Arc::new(Topology::flat(self.pes));
         let member = |pe| {
             let (topology, me) = (topology.clone(), Pe::new(pe));
-            Some(Arc::new(Member::new(Machine::new(me, ranks, topology, self.saving, Pe::ROOT))))
+            let machine = Machine::new(me, ranks, topology, self.saving, Pe::ROOT);
+            Some(Arc::new(Digested::new(Member::new(machine))))
         };
         let mut state = State {
             members: (0..self.pes).map(member).collect(),

@@ -2,8 +2,8 @@
 //! hears of a death at any moment, and work ends in any order.)
 
 use super::program::Toy;
+use crate::frame::Digested;
 use std::collections::{BTreeMap, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use ultramarine_skeletons::bsp::machine::{JobOf, Machine, Told, Trouble, ViewId, Work};
 
@@ -11,7 +11,7 @@ use ultramarine_skeletons::bsp::machine::{JobOf, Machine, Told, Trouble, ViewId,
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// By PE; `None`: it is dead.
-    pub(super) members: Vec<Option<Arc<Member>>>,
+    pub(super) members: Vec<Option<Arc<Digested<Member>>>>,
     /// Messages on their way, by sender and receiver, in the order of sending.
     pub(super) wires: Vec<VecDeque<Event>>,
     /// The set of dead PEs.
@@ -45,7 +45,7 @@ pub(super) enum Fault {
 }
 
 /// A PE that lives.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Member {
     pub(super) machine: Machine<Toy>,
     pub(super) has_begun: bool,
@@ -55,36 +55,12 @@ pub(super) struct Member {
     pub(super) view: Option<ViewId>,
     /// The last ticket of its work.
     pub(super) ticket: u64,
-    /// A digest of all this, since a step changes one PE, and a state is that of all.
-    digest: u64,
 }
 
 impl Member {
     pub(super) fn new(machine: Machine<Toy>) -> Self {
         let (tasks, view) = (Vec::new(), None);
-        Member { machine, has_begun: false, tasks, view, ticket: 0, digest: 0 }
-    }
-
-    /// It has changed.
-    pub(super) fn digest(&mut self) {
-        let mut hasher = DefaultHasher::new();
-        let Member { machine, has_begun, tasks, view, ticket, digest: _ } = &*self;
-        (machine, has_begun, tasks, view, ticket).hash(&mut hasher);
-        self.digest = hasher.finish();
-    }
-}
-
-impl PartialEq for Member {
-    fn eq(&self, other: &Self) -> bool {
-        self.digest == other.digest
-    }
-}
-
-impl Eq for Member {}
-
-impl Hash for Member {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.digest.hash(state);
+        Member { machine, has_begun: false, tasks, view, ticket: 0 }
     }
 }
 
@@ -143,14 +119,4 @@ pub enum Action {
     },
     /// The program begins anew on the PE that takes the place of a dead root.
     Return,
-}
-
-/// The set of this PE alone.
-pub(super) fn set(pe: u32) -> u32 {
-    1 << pe
-}
-
-/// Whether this PE is in the set.
-pub(super) fn has(pes: u32, pe: u32) -> bool {
-    pes & set(pe) != 0
 }

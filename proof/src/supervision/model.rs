@@ -3,7 +3,8 @@
 use super::case::{SupervisionCase, Task};
 use super::host::{PeState, PooledTask, StepHost, StepOutput};
 use super::properties;
-use super::state::{State, has, set, value};
+use super::state::{State, value};
+use crate::frame::{has, set};
 use stateright::{Model, Property};
 use std::collections::VecDeque;
 use std::sync::Arc;

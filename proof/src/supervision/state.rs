@@ -2,6 +2,7 @@
 //! dead: here it may live on for a while, and each PE hears of it at any moment.)
 
 use super::host::{PeState, PooledTask};
+use crate::frame::has;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use ultramarine_runtime::protocol::message::Bytes;
@@ -46,14 +47,4 @@ impl State {
 /// The result of every task.
 pub(super) fn value() -> Bytes {
     Bytes::from(vec![42])
-}
-
-/// The set of this PE alone.
-pub(super) fn set(pe: u32) -> u32 {
-    1 << pe
-}
-
-/// Whether this PE is in the set.
-pub(super) fn has(pes: u32, pe: u32) -> bool {
-    pes & set(pe) != 0
 }

@@ -3,7 +3,8 @@
 use super::case::TablesCase;
 use super::mutant::TablesMutant;
 use super::properties;
-use super::state::{Action, Fault, Member, Op, SHARE, State, Toy, has, set};
+use super::state::{Action, Fault, Member, Op, SHARE, State, Toy};
+use crate::frame::{Digested, has, set};
 use stateright::{Model, Property};
 use std::collections::{BTreeSet, VecDeque};
 use std::mem::take;
@@ -24,10 +25,10 @@ impl TablesCase {
     /// Has a PE do something, and carries out what comes of it.
     fn act(&self, state: &mut State, at: u32, act: impl FnOnce(&mut State, &mut Member)) {
         let Some(mut member) = state.members[at as usize].take() else { return };
-        let changed = Arc::make_mut(&mut member);
-        act(state, changed);
-        self.carry_out(state, at, changed);
-        changed.digest();
+        Arc::make_mut(&mut member).change(|member| {
+            act(state, member);
+            self.carry_out(state, at, member);
+        });
         state.members[at as usize] = Some(member);
     }
 
@@ -213,7 +214,7 @@ impl Model for TablesCase {
             let asks = self.asks.iter().filter(|(by, _)| *by == pe).map(|(_, op)| *op);
             let (me, none) = (Pe::new(pe), BTreeSet::new());
             let machine = Machine::new(me, topology.clone(), self.copies, none);
-            Some(Arc::new(Member::new(machine, asks.collect())))
+            Some(Arc::new(Digested::new(Member::new(machine, asks.collect()))))
         };
         let mut state = State {
             members: (0..self.pes).map(member).collect(),

@@ -3,6 +3,7 @@
 use super::case::TablesCase;
 use super::model::is_doubled;
 use super::state::{Fault, Member, SHARE, State};
+use crate::frame::Digested;
 use stateright::Property;
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub const LOSSES_ARE_REAL: &str = "losses are real";
 fn holders_at_rest<'a>(
     case: &TablesCase,
     state: &'a State,
-) -> Option<impl Iterator<Item = &'a Arc<Member>>> {
+) -> Option<impl Iterator<Item = &'a Arc<Digested<Member>>>> {
     let is_at_rest = !TablesCase::is_over(state) && !case.can_go_on(state);
     is_at_rest.then(|| state.members.iter().flatten().take(1 + case.copies))
 }
@@ -58,7 +59,7 @@ pub(super) fn of(case: &TablesCase) -> Vec<Property<TablesCase>> {
             TablesCase::is_over(state) || !is_open() || case.can_go_on(state)
         }),
         Property::always(REQUESTS_ARE_DONE_ONCE, |_, state: &State| {
-            let is_doubled = |member: &Arc<Member>| is_doubled(&member.entries);
+            let is_doubled = |member: &Arc<Digested<Member>>| is_doubled(&member.entries);
             state.fault != Some(Fault::DoneTwice) && !state.members.iter().flatten().any(is_doubled)
         }),
         Property::always(ANSWERS_STAY, |case, state: &State| {
@@ -69,7 +70,8 @@ pub(super) fn of(case: &TablesCase) -> Vec<Property<TablesCase>> {
             state.fault != Some(Fault::LosesTooSoon)
         }),
         Property::sometimes("all is answered", |case: &TablesCase, state: &State| {
-            let is_done = |member: &Arc<Member>| member.to_ask.is_empty() && member.open.is_empty();
+            let is_done =
+                |member: &Arc<Digested<Member>>| member.to_ask.is_empty() && member.open.is_empty();
             state.dead == 0 && state.members.iter().flatten().all(is_done) && !case.can_go_on(state)
         }),
     ];

@@ -1,7 +1,7 @@
 //! What a table is at one moment, and what can happen next.
 
+use crate::frame::Digested;
 use std::collections::{BTreeMap, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use ultramarine_skeletons::table::machine::{Kind, Machine, Told, WorkOf};
 use ultramarine_topology::Pe;
@@ -57,7 +57,7 @@ impl Kind for Toy {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// By PE; `None`: it is dead.
-    pub(super) members: Vec<Option<Arc<Member>>>,
+    pub(super) members: Vec<Option<Arc<Digested<Member>>>>,
     /// Messages on their way, by sender and receiver, in the order of sending.
     pub(super) wires: Vec<VecDeque<Told<Toy>>>,
     /// The set of dead PEs.
@@ -83,7 +83,7 @@ pub(super) enum Fault {
 }
 
 /// A PE that lives.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Member {
     pub(super) machine: Machine<Toy>,
     pub(super) has_begun: bool,
@@ -95,8 +95,6 @@ pub(super) struct Member {
     pub(super) work: VecDeque<WorkOf<Toy>>,
     /// Who has filled its copy last.
     pub(super) filled_by: Option<Pe>,
-    /// A digest of all this, since a step changes one PE, and a state is that of all.
-    digest: u64,
 }
 
 impl Member {
@@ -110,31 +108,7 @@ impl Member {
             aside: Vec::new(),
             work: VecDeque::new(),
             filled_by: None,
-            digest: 0,
         }
-    }
-
-    /// It has changed.
-    pub(super) fn digest(&mut self) {
-        let mut hasher = DefaultHasher::new();
-        let Member { machine, has_begun, to_ask, open, entries, aside, work, .. } = &*self;
-        let filled_by = &self.filled_by;
-        (machine, has_begun, to_ask, open, entries, aside, work, filled_by).hash(&mut hasher);
-        self.digest = hasher.finish();
-    }
-}
-
-impl PartialEq for Member {
-    fn eq(&self, other: &Self) -> bool {
-        self.digest == other.digest
-    }
-}
-
-impl Eq for Member {}
-
-impl Hash for Member {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.digest.hash(state);
     }
 }
 
@@ -163,14 +137,4 @@ pub enum Action {
         /// The dead PE.
         dead: u32,
     },
-}
-
-/// The set of this PE alone.
-pub(super) fn set(pe: u32) -> u32 {
-    1 << pe
-}
-
-/// Whether this PE is in the set.
-pub(super) fn has(pes: u32, pe: u32) -> bool {
-    pes & set(pe) != 0
 }

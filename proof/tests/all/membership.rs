@@ -2,24 +2,13 @@
 //!
 //! A search prints how many states it has visited.
 
+use crate::hold;
 use ultramarine_proof::membership::{
     ALL_AGREE_IN_THE_END, Cut, FEW_INNOCENTS, LISTS_BEGIN_ALIKE, MembershipCase, NONE_IS_MISLED,
     ONE_RESULT_COUNTS, ONE_SIDE_GOES_ON,
 };
-use ultramarine_proof::search::{all, first_fault};
+use ultramarine_proof::search::first_fault;
 use ultramarine_runtime::protocol::membership::MembershipMutant;
-
-#[track_caller]
-fn hold(cases: Vec<(&'static str, MembershipCase)>, those: impl Fn(&str) -> bool) {
-    let mut searched = 0;
-    for (name, case) in cases.into_iter().filter(|(name, _)| those(name)) {
-        let search = all(case);
-        println!("{name}: {search}");
-        assert!(search.is_good(), "{name}: {search}");
-        searched += 1;
-    }
-    assert!(searched > 0, "there is no such case");
-}
 
 #[test]
 fn all_living_pes_agree_in_the_end() {

@@ -9,7 +9,7 @@ use super::update::encode_update;
 use foldhash::fast::FixedState;
 use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
-use std::any::Any;
+use std::any::{Any, type_name};
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::mem::{needs_drop, replace, size_of};
@@ -266,12 +266,10 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         const { F::CHECKED };
         let batch = |arguments: Vec<(K, A)>| {
             let update = encode_update::<F, K, V, A, R>(f, &arguments);
-            Ok(Batch::Update(Arc::new(update.map_err(|reason| codec("argument", reason))?)))
+            Ok(Batch::Update(Arc::new(update.map_err(self.codec("argument for"))?)))
         };
         let updated = |answer| match answer {
-            Answer::Updated(results) => {
-                Some(decode(&results).map_err(|error| codec("result", error.to_string())))
-            }
+            Answer::Updated(results) => Some(decode(&results).map_err(self.codec("result of"))),
             _ => None,
         };
         self.ask_all(arguments, |(key, _)| key, batch, updated).await
@@ -327,9 +325,17 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     fn done(&self, share: Pe, answer: Answer<V>) -> Result<Answer<V>, TableError> {
         match answer {
             Answer::Full(bytes) => Err(self.head.full(share, bytes)),
-            Answer::Failed(reason) => Err(codec("answer", reason)),
+            Answer::Unread(reason) => Err(self.codec("request to")(reason)),
+            Answer::Failed(reason) => Err(self.codec("answer of")(reason)),
             answer => Ok(answer),
         }
+    }
+
+    /// Something cannot be encoded or decoded, for a reason.
+    fn codec<E: ToString>(&self, what: &str) -> impl Fn(E) -> TableError {
+        let (name, types) = (&self.head.name, type_name::<(K, V)>());
+        let what = format!("{what} the table `{name}` with {types}");
+        move |reason| TaskError::Codec { what: what.clone(), reason: reason.to_string() }.into()
     }
 
     /// An answer is of something else, or too short.
@@ -347,7 +353,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         if !needs_drop::<T>() {
             return Ok(size_of::<T>());
         }
-        let bytes = encoded_len(thing).map_err(|error| codec("entry", error.to_string()))?;
+        let bytes = encoded_len(thing).map_err(self.codec("entry of"))?;
         let limit = self.cx.value_bytes_max().saturating_sub(MESSAGE_OVERHEAD_BYTES);
         if bytes > limit {
             let what = format!("an entry of the table `{}`", self.head.name);
@@ -401,10 +407,6 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         }
         all.into_iter().collect::<Option<_>>().ok_or_else(|| self.missing())
     }
-}
-
-fn codec(what: &str, reason: String) -> TableError {
-    TaskError::Codec { what: what.into(), reason }.into()
 }
 
 /// Nobody else does anything with the entries until this is dropped.

@@ -39,8 +39,8 @@ pub enum TableError {
     },
     /// A function panicked that updates entries, or code of the keys and values (`Hash`, `Eq`,
     /// `Clone`, serde); or copies cannot be told of a change, which is longer than a message, or
-    /// cannot be encoded. The table is over, since what was done to entries is not known
-    /// everywhere.
+    /// cannot be encoded or decoded. The table is over, since what was done to entries is not
+    /// known everywhere.
     #[error("in the table `{table}`: {message}")]
     Panicked {
         /// The table.
@@ -70,8 +70,9 @@ pub enum TableError {
         /// The table.
         table: String,
     },
-    /// The job ends, or the runtime refused something: a key or a value cannot be encoded, or is
-    /// too long for a message. In the latter cases the table goes on.
+    /// The job ends, or the runtime refused something: a key or a value cannot be encoded, or
+    /// decoded by the owner of the key, or is too long for a message. In the latter cases the table
+    /// goes on.
     #[error(transparent)]
     Task(#[from] TaskError),
 }

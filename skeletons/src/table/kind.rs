@@ -103,6 +103,8 @@ pub(super) enum Answer<V> {
     Len(u64),
     /// Nothing was done: the entries would take this many bytes.
     Full(usize),
+    /// Nothing was done: the owner cannot decode it.
+    Unread(String),
     /// It is done, but what came of it cannot be told.
     Failed(String),
 }

@@ -35,6 +35,7 @@
 mod ask;
 mod error;
 mod kind;
+mod letter;
 #[doc(hidden)]
 pub mod machine;
 mod open;

@@ -3,18 +3,17 @@
 
 use super::error::TableError;
 use super::kind::{Answer, Batch, Of, TableKey, TableValue};
-use super::machine::{Effect, Machine, MessageOf, Request, Told, Work};
+use super::letter::{Letter, Sent, send_all};
+use super::machine::{Effect, Machine, MessageOf, Told, Work};
 use super::open::{Head, TableInvitation};
 use super::seen::SeenKeys;
 use super::store::{Store, WorkOf};
-use serde::{Deserialize, Serialize};
 use std::any::type_name;
 use std::collections::{HashMap, VecDeque};
 use std::mem::take;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
-use ultramarine_group::{GroupId, Groups, Hosted, Member, Opening, Part, Site};
-use ultramarine_runtime::error::TaskError;
+use ultramarine_group::{GroupId, Groups, Hosted, Member, Opening, Part};
 use ultramarine_runtime::executor::{Context, caught, discard};
 use ultramarine_topology::{Distance, Pe};
 
@@ -27,21 +26,12 @@ enum Reply<V> {
     Answered(Result<Answer<V>, TableError>),
 }
 
-/// What parts tell each other.
-#[derive(Serialize, Deserialize)]
-#[serde(bound = "")]
-pub(super) enum Letter<K: TableKey, V: TableValue> {
-    Told(Told<Of<K, V>>),
-    /// The table is over.
-    Over(TableError),
-}
-
 /// See the [module](self).
 ///
 /// A table that is over has its part as before, which answers everything with the error: so all
 /// that ask hear of it, also those that are late.
 pub(super) struct TablePart<K: TableKey, V: TableValue> {
-    machine: Machine<Of<K, V>>,
+    pub(super) machine: Machine<Of<K, V>>,
     pub(super) head: Arc<Head>,
     pub(super) store: Arc<Mutex<Store<K, V>>>,
     pub(super) seen: Arc<Mutex<SeenKeys<K>>>,
@@ -54,6 +44,8 @@ pub(super) struct TablePart<K: TableKey, V: TableValue> {
     is_sending: bool,
     /// Why the table is over.
     over: Option<TableError>,
+    /// Why it must end, which others have not heard.
+    broken: Option<String>,
     /// What has come since.
     refused: Vec<Told<Of<K, V>>>,
     asked: HashMap<(Pe, u64), Option<Reply<V>>>,
@@ -64,6 +56,7 @@ pub(super) struct Todo<K: TableKey, V: TableValue> {
     is_sender: bool,
     is_worker: bool,
     is_lost: bool,
+    broken: Option<String>,
     wakers: Vec<Waker>,
     waste: Waste<K, V>,
 }
@@ -88,6 +81,7 @@ impl<K: TableKey, V: TableValue> TablePart<K, V> {
             sends: VecDeque::new(),
             is_sending: false,
             over: None,
+            broken: None,
             refused: Vec::new(),
             asked: HashMap::new(),
         }
@@ -174,7 +168,7 @@ impl<K: TableKey, V: TableValue> TablePart<K, V> {
     }
 
     /// Something is answered. Returns who waits for it, or the answer, if nobody does.
-    fn answer(
+    pub(super) fn answer(
         &mut self,
         asked: (Pe, u64),
         answer: Result<Answer<V>, TableError>,
@@ -189,7 +183,7 @@ impl<K: TableKey, V: TableValue> TablePart<K, V> {
     }
 
     /// The next thing to send, if there is one. Else nobody sends any more.
-    fn next_to_send(&mut self) -> Option<(Pe, Letter<K, V>)> {
+    pub(super) fn next_to_send(&mut self) -> Option<(Pe, Letter<K, V>)> {
         let next = self.sends.pop_front();
         self.is_sending = next.is_some();
         next
@@ -221,6 +215,15 @@ impl<K: TableKey, V: TableValue> Part for TablePart<K, V> {
                 self.refused.push(told);
             }
             (Letter::Over(error), over) => self.over = over.clone().or(Some(error)),
+            (Letter::Unread(Sent::Request(share, number), reason), _) => {
+                let told = (share, MessageOf::Answer { number, answer: Answer::Unread(reason) });
+                self.sends.push_back((from, Letter::Told(told)));
+            }
+            (Letter::Unread(Sent::Answer(share, number), reason), _) => {
+                let answer = Answer::Failed(reason);
+                self.machine.receive(from, (share, MessageOf::Answer { number, answer }));
+            }
+            (Letter::Unread(Sent::Copy | Sent::Over, reason), _) => self.broken = Some(reason),
         }
     }
 
@@ -262,15 +265,15 @@ impl<K: TableKey, V: TableValue> Part for TablePart<K, V> {
         let is_worker = !self.is_working && !self.works.is_empty();
         self.is_sending |= is_sender;
         self.is_working |= is_worker;
-        let refused = take(&mut self.refused);
+        let (refused, broken) = (take(&mut self.refused), self.broken.take());
         let waste = Waste { answers, works, refused, batches: self.machine.take_waste() };
-        Todo { is_sender, is_worker, is_lost, wakers, waste }
+        Todo { is_sender, is_worker, is_lost, broken, wakers, waste }
     }
 }
 
 impl<K: TableKey, V: TableValue> Hosted for TablePart<K, V> {
     fn carry_out(cx: &Context, member: &Member<Self>, id: GroupId, todo: Todo<K, V>) {
-        let Todo { is_sender, is_worker, is_lost, wakers, waste } = todo;
+        let Todo { is_sender, is_worker, is_lost, broken, wakers, waste } = todo;
         if is_sender {
             send_all(cx, member, id);
         }
@@ -282,6 +285,10 @@ impl<K: TableKey, V: TableValue> Hosted for TablePart<K, V> {
         discard(batches);
         if is_lost {
             member.act_at_once(cx, |part| part.end_with(cx, part.head.lost(cx), true));
+        }
+        if let Some(reason) = broken {
+            let message = format!("what its copies are told cannot be decoded: {reason}");
+            member.act_at_once(cx, |part| part.end_with(cx, part.head.panicked(message), true));
         }
         if is_worker {
             work_some(cx, member, id);
@@ -300,76 +307,6 @@ impl<K: TableKey, V: TableValue> Hosted for TablePart<K, V> {
         answers.into_iter().for_each(discard);
         discard((self.machine, self.works, self.sends, self.store, self.seen));
     }
-}
-
-/// Sends what is to be sent.
-fn send_all<K: TableKey, V: TableValue>(
-    cx: &Context,
-    member: &Member<TablePart<K, V>>,
-    id: GroupId,
-) {
-    while let Some(Some((to, letter))) = member.with(|_, part| part.next_to_send()) {
-        let what = match &letter {
-            Letter::Told((share, MessageOf::Ask(Request { number, .. }, _))) => {
-                Sent::Request(*share, *number)
-            }
-            Letter::Told((share, MessageOf::Answer { number, .. })) => {
-                Sent::Answer(*share, *number)
-            }
-            Letter::Told(_) => Sent::Copy,
-            Letter::Over(_) => Sent::Over,
-        };
-        let Err(error) = send::<K, V>(cx, id, to, letter) else { continue };
-        match what {
-            Sent::Request(share, number) => {
-                let refuse = |part: &mut TablePart<K, V>| {
-                    part.machine.withdraw(share, number);
-                    part.answer((share, number), Err(error.into()))
-                };
-                let mut answer = None;
-                member.act_at_once(cx, |part| answer = Some(refuse(part)));
-                if let Some(Ok(Some(waker))) = answer {
-                    waker.wake();
-                }
-            }
-            Sent::Answer(share, number) => {
-                // It is done, but what came of it cannot be told.
-                let answer = Answer::Failed(error.to_string());
-                let told = (share, MessageOf::Answer { number, answer });
-                drop(send::<K, V>(cx, id, to, Letter::Told(told)));
-            }
-            Sent::Copy => member.act_at_once(cx, |part| {
-                let over = match error {
-                    TaskError::ShuttingDown => error.into(),
-                    _ => part.head.panicked(format!("copies cannot be told: {error}")),
-                };
-                part.end_with(cx, over, true);
-            }),
-            // The job is ending.
-            Sent::Over => {}
-        }
-    }
-}
-
-/// What something is that is sent.
-enum Sent {
-    Request(Pe, u64),
-    Answer(Pe, u64),
-    /// What copies need.
-    Copy,
-    Over,
-}
-
-fn send<K: TableKey, V: TableValue>(
-    cx: &Context,
-    id: GroupId,
-    to: Pe,
-    letter: Letter<K, V>,
-) -> Result<(), TaskError> {
-    let receive = async |cx: Context, (id, from, letter): (GroupId, Pe, Letter<K, V>)| {
-        Groups::<TablePart<K, V>>::on(&cx).receive(id, from, [letter]);
-    };
-    cx.tell(to, receive, (id, cx.pe(), letter))
 }
 
 /// Does some of what is to be done with the entries, and leaves the rest to a task.

@@ -3,7 +3,7 @@
 
 use super::kind::{Answer, Batch, Change, Many, Of, TableKey, TableValue};
 use super::open::Head;
-use super::update::{UpdateSite, run_update};
+use super::update::{Undone, UpdateSite, run_update};
 use foldhash::fast::FixedState;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -69,7 +69,7 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
     ///
     /// # Errors
     ///
-    /// An update panicked, or cannot be read. What it has done is not known.
+    /// An update panicked, or its results cannot be encoded. What it has done is not known.
     pub(super) fn apply(&mut self, share: Pe, batch: Batch<K, V>) -> Result<Applied<K, V>, String> {
         Ok(match batch {
             Batch::Insert(rows) => self.insert(share, rows),
@@ -132,7 +132,11 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
         let UpdateSite { share, growth, done } = run_update(share, update, self.limit.is_some());
         self.shares.insert(at, share);
         self.bytes = self.bytes.saturating_add_signed(growth.unwrap_or(0));
-        let (changed, results) = done?;
+        let (changed, results) = match done {
+            Ok(done) => done,
+            Err(Undone::Unread(reason)) => return Ok((None, Answer::Unread(reason))),
+            Err(Undone::Panicked(message)) => return Err(message),
+        };
         let change = self.has_copies.then(|| Change::Updated(changed.into()));
         Ok((change, Answer::Updated(results)))
     }

@@ -17,7 +17,14 @@ pub(super) struct UpdateSite<K, V> {
     pub(super) share: Share<K, V>,
     /// By how much the entries have grown, in bytes, if that is measured.
     pub(super) growth: Option<isize>,
-    pub(super) done: Result<Updated<K, V>, String>,
+    pub(super) done: Result<Updated<K, V>, Undone>,
+}
+
+/// Why nothing has come of it.
+pub(super) enum Undone {
+    /// It cannot be decoded: nothing was done.
+    Unread(String),
+    Panicked(String),
 }
 
 type SharedSite<K, V> = Rc<RefCell<UpdateSite<K, V>>>;
@@ -47,8 +54,9 @@ where
         let size = |key: &K, value: &Option<V>| {
             value.as_ref().map_or(0, |value| size_of_entry(key, value).cast_signed())
         };
-        let run = || -> Result<Updated<K, V>, WireError> {
-            let arguments: Vec<(K, A)> = decode(argument)?;
+        let unread = |error: WireError| Undone::Unread(error.to_string());
+        let run = || {
+            let arguments: Vec<(K, A)> = decode(argument).map_err(unread)?;
             let (mut changed, mut results) = (Vec::new(), Vec::new());
             for (key, argument) in arguments {
                 let mut value = share.remove(&key);
@@ -62,10 +70,11 @@ where
                 }
                 changed.push((key, value));
             }
-            Ok((changed, encode(&results)?))
+            let results = encode(&results).map_err(|error| Undone::Panicked(error.to_string()))?;
+            Ok((changed, results))
         };
-        *done = caught(std::any::type_name::<F>(), run)
-            .and_then(|done| done.map_err(|error| error.to_string()));
+        let ran = caught(std::any::type_name::<F>(), run);
+        *done = ran.unwrap_or_else(|message| Err(Undone::Panicked(message)));
     }
 }
 
@@ -91,7 +100,7 @@ pub(super) fn run_update<K: TableKey, V: TableValue>(
     update: &[u8],
     is_measured: bool,
 ) -> UpdateSite<K, V> {
-    let nothing = || Err("the update has not run".to_owned());
+    let nothing = || Err(Undone::Panicked("the update has not run".to_owned()));
     let place = UpdateSite { share, growth: is_measured.then_some(0), done: nothing() };
     let site: SharedSite<K, V> = Rc::new(RefCell::new(place));
     let code = CodeRef::split(update).and_then(|(reference, argument)| {
@@ -99,7 +108,7 @@ pub(super) fn run_update<K: TableKey, V: TableValue>(
     });
     match code {
         Ok((code, argument)) => code.arrive(site.clone(), argument),
-        Err(error) => site.borrow_mut().done = Err(error.to_string()),
+        Err(error) => site.borrow_mut().done = Err(Undone::Unread(error.to_string())),
     }
     let share = Share::default();
     site.replace(UpdateSite { share, growth: None, done: nothing() })

@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use ultramarine::Place;
 use ultramarine::prelude::*;
-use ultramarine::skeletons::orbit::{
-    By, Found, From, Reached, orbit, reachable, reachable_batched,
-};
+use ultramarine::skeletons::orbit::{By, Found, Reached, orbit, reachable, reachable_batched};
 use ultramarine::skeletons::table::TableError;
 
 /// What follows from a number below a limit.
@@ -75,12 +73,12 @@ fn the_state_before_and_its_number_lead_back_to_the_start() {
         drop(all);
 
         let all = orbit(act, generators.clone(), start).from().run(&cx).await?;
-        let (mut state, mut steps) = (last, 0);
-        while let From(Some(before)) = all.table.get(state).await?.unwrap().origin {
-            assert!(generators.iter().any(|by| act(by, &before) == state));
-            (state, steps) = (before, steps + 1);
+        let states = all.way_to(last).await?.unwrap();
+        assert_eq!((states[0], states[way.len()], states.len()), (start, last, way.len() + 1));
+        for pair in states.windows(2) {
+            assert!(generators.iter().any(|by| act(by, &pair[0]) == pair[1]));
         }
-        assert_eq!((state, steps), (start, way.len()));
+        assert_eq!(all.way_to([9; 5]).await?, None);
         Ok(())
     });
 }

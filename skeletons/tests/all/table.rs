@@ -3,10 +3,10 @@
 use crate::common::{job, on_all_hierarchies};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
-use ultramarine::Place;
 use ultramarine::prelude::*;
 use ultramarine::skeletons::table::{Table, TableError, TableRef, table};
-use ultramarine_testkit::racks;
+use ultramarine::{LaneKind, Options, Place};
+use ultramarine_testkit::{bounded, racks};
 
 #[test]
 fn each_entry_is_inserted_once_and_found_by_all() {
@@ -101,6 +101,22 @@ fn a_table_has_no_more_than_its_limit() {
     });
 }
 
+/// No message has room for what is asked of a share here, but for a few entries at a time.
+#[test]
+fn bulk_requests_are_bounded_in_bytes() {
+    let options = Options::default().places(vec![Place::default(); 2]).lane(LaneKind::Memory);
+    let options = options.threads(1).set("message_bytes_max", "400000");
+    let main = async |cx: Context| {
+        let texts = table::<u64, String>(&cx, "texts").open()?;
+        let entries = || (0..200).map(|n| (n, "x".repeat(10_000)));
+        assert_eq!(texts.insert_all_if_absent(entries()).await?, [true; 200]);
+        let set = |_: &u64, text: &mut Option<String>, new: String| *text = Some(new);
+        texts.update_all(set, entries()).await?;
+        Ok(())
+    };
+    bounded(move || options.run(main)).expect("each message is short");
+}
+
 #[test]
 fn a_name_is_of_one_table_until_that_is_closed() {
     job(vec![Place::default(); 3], async |cx: Context| {
@@ -185,6 +201,65 @@ fn what_cannot_be_encoded_is_refused_and_the_table_goes_on() {
             assert!(table.insert_if_absent(key(&n.to_string()), n).await?);
         }
         assert_eq!(table.len().await?, 100);
+        Ok(())
+    });
+}
+
+/// A key or value that cannot always be decoded.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+struct Odd(u32);
+
+impl<'de> serde::Deserialize<'de> for Odd {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match u32::deserialize(from)? {
+            n if n % 2 == 0 => Err(serde::de::Error::custom("it is even")),
+            n => Ok(Odd(n)),
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_decoded_is_refused_and_the_table_goes_on() {
+    job(vec![Place::default(); 2], async |cx: Context| {
+        let odd = table::<Odd, Odd>(&cx, "odd").copies(0).open()?;
+        let is_far = |n: &u32| odd.owner(&Odd(*n)) != cx.pe();
+        let far = (0..).step_by(2).find(is_far).expect("one in two is");
+        let update = |_: &Odd, _: &mut Option<Odd>, ()| true;
+        let refused = [
+            odd.insert_if_absent(Odd(far), Odd(1)).await.map(|is_new| vec![is_new]),
+            odd.insert_all_if_absent([(Odd(1), Odd(3)), (Odd(far), Odd(1))]).await,
+            odd.update_all(update, [(Odd(far), ())]).await,
+        ];
+        for error in refused.map(Result::unwrap_err) {
+            let text = error.to_string();
+            assert!(text.contains("request to the table `odd` with (all::table::Odd"), "{text}");
+            assert!(text.ends_with("it is even"), "{text}");
+        }
+        // The owner inserts a value that no other PE can read.
+        let far = Odd((1..).step_by(2).find(is_far).expect("one in two is"));
+        let insert = async |cx: Context, (odd, key): (TableRef<Odd, Odd>, Odd)| {
+            odd.on(&cx)?.insert_if_absent(key, Odd(0)).await
+        };
+        assert!(cx.spawn_at(odd.owner(&far), insert, (odd.reference(), far.clone())).await??);
+        let text = odd.get(far).await.unwrap_err().to_string();
+        assert!(text.contains("answer of the table `odd`"), "{text}");
+        let more = odd.insert_all_if_absent((51..100).step_by(2).map(|n| (Odd(n), Odd(n)))).await?;
+        assert_eq!(more, [true; 25]);
+        Ok(())
+    });
+}
+
+#[test]
+fn copies_that_cannot_follow_end_the_table_and_not_the_job() {
+    job(vec![Place::default(); 2], async |cx: Context| {
+        let odd = table::<Odd, u32>(&cx, "odd").open()?;
+        let near = (0..).step_by(2).map(Odd).find(|key| odd.owner(key) == cx.pe());
+        let error = odd.insert_if_absent(near.expect("one in two is"), 1).await.unwrap_err();
+        let TableError::Panicked { table, message } = &error else { panic!("{error}") };
+        assert!(
+            table == "odd" && message.ends_with("cannot be decoded: decoding failed: it is even")
+        );
+        assert_eq!(odd.len().await.unwrap_err(), error);
         Ok(())
     });
 }

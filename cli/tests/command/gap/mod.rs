@@ -130,8 +130,11 @@ check(ParMap(dies_once, [1..10]), [1..10]);
 const REFUSED: &[(&str, &str)] = &[
     (
         "n := 5;; ParMapLocal(0, x -> x + n, [1]);",
-        "on PE 0: Error, Variable: 'n' must have an assigned value (ParDefine defines it",
+        "on PE 0: item 1: Error, Variable: 'n' must have an assigned value (ParDefine defines it",
     ),
+    ("ParMap(x -> 1 / (x - 77), [1..100] : chunk := 9);", ": item 77: Error, "),
+    ("ParMap({x, n} -> n / (x - 5), [1..9] : chunk := 2, given := 1);", ": item 5: Error, "),
+    ("ParReduce({x, y} -> x / y, [1, 0]);", "on PE 0: Error, "),
     ("ParMap(x -> Group((1,2)), [1]);", "the result cannot leave GAP: component object"),
     ("ParMap(x -> x, [Group((1,2))]);", "ParMap: this cannot leave GAP: component object"),
     ("ParMap(function(x) end, [1]);", "<func> must return a value"),
@@ -215,6 +218,18 @@ fn the_status_is_that_of_the_script() {
     assert_eq!(on_two_pes("gap-status", "QuitGap(7);").code, Some(7));
     let quits = on_two_pes("gap-quit", "Print(ParMap(x -> x, [1]), \"\\n\");\nquit;\nError();");
     assert_eq!(quits.succeeded().lines().next(), Some("[ 1 ]"));
+    let quits =
+        on_two_pes("gap-quit-behind", "if true then\n  Print(\"on\\n\");\nfi; QUIT;\n1 +* 2;");
+    assert_eq!(quits.succeeded(), "on\n");
+}
+
+#[test]
+fn to_quit_within_a_statement_is_an_error() {
+    for script in ["Print(1);\nf := function() QUIT; end;\nf();", "if true then\nquit; fi;"] {
+        let ended = on_two_pes("gap-quit-inside", script);
+        ended.fails_with("cannot be used in this context");
+        assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""));
+    }
 }
 
 #[test]
@@ -306,9 +321,16 @@ impl Running {
     }
 
     /// How all ends when this process is killed; no process and no folder may be left.
-    fn ends_without(mut self, process: i32) -> (Option<i32>, String) {
+    fn ends_without(self, process: i32) -> (Option<i32>, String) {
+        self.ends_by(process, Signal::KILL)
+    }
+
+    /// The same by this signal.
+    fn ends_by(mut self, process: i32, signal: Signal) -> (Option<i32>, String) {
         let folder = format!("ultramarine-gap-{}-0", self.own());
-        kill_process(Pid::from_raw(process).expect("a process"), Signal::KILL).expect("it runs");
+        kill_process(Pid::from_raw(process).expect("a process"), signal).expect("it runs");
+        let has_ended = |child: &mut Child| !matches!(child.try_wait(), Ok(None));
+        eventually("it ends", || self.child.as_mut().is_none_or(has_ended));
         let child = self.child.take().expect("it ends once");
         let output = child.wait_with_output().expect("it is a child of ours");
         nothing_is_left(self.mark);
@@ -375,6 +397,16 @@ fn the_death_of_gap_ends_the_job() {
     let front = running.front();
     let (code, said) = running.ends_without(front);
     assert_eq!(code, Some(128 + 9), "{said}");
+    assert_eq!(said, "Error: GAP was killed by signal 9, and its job is ended\n");
+}
+
+#[test]
+fn a_signal_to_the_command_alone_ends_all() {
+    for (mark, signal, number) in [("gap-int", Signal::INT, 2), ("gap-term", Signal::TERM, 15)] {
+        let Some(running) = Running::start(mark, "") else { return };
+        let own = running.own();
+        assert_eq!(running.ends_by(own, signal), (Some(128 + number), String::new()));
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Divide and conquer with a memo: an edit distance and the positions of a game, whose parts
 //! overlap, beside one thread with an array or a map; and a product whose parts never do, beside
-//! the same without a memo.
+//! the same without a memo. Each also where one of two PEs kills itself in the middle.
 
 use crate::launch::{self, Bench};
 use crate::{Goal, Report, Sample, Unit};
@@ -46,23 +46,29 @@ enum Way {
 pub(crate) struct Job {
     problem: Problem,
     way: Way,
+    /// Tasks that are lost run again.
+    #[arg(long)]
+    supervised: bool,
 }
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Times {
     seconds: f64,
     result: u64,
+    /// The number of PEs that have died.
+    dead: u32,
 }
 
 impl Job {
     pub(crate) async fn run(&self, cx: &Context) -> Result<Times> {
         let begun = Instant::now();
+        let cx = &if self.supervised { cx.supervised() } else { cx.clone() };
         let result = match self.problem {
             Problem::Distance => distance(cx, self.way).await?,
             Problem::Game => game(cx, self.way).await?,
             Problem::Product => product(cx, self.way).await?,
         };
-        Ok(Times { seconds: begun.elapsed().as_secs_f64(), result })
+        Ok(Times { seconds: begun.elapsed().as_secs_f64(), result, dead: cx.dead() })
     }
 }
 
@@ -191,7 +197,7 @@ async fn game(cx: &Context, way: Way) -> Result<u64> {
     };
     // The empty bar is no problem with a key.
     let mut all = 1;
-    for pe in (0..cx.pes()).map(Pe::new) {
+    for pe in (0..cx.pes()).map(Pe::new).filter(|pe| !cx.is_dead(*pe)) {
         all += cx.spawn_at(pe, count, known.reference()).await??;
     }
     Ok(all)
@@ -252,24 +258,42 @@ pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
         ("product", "a product", "no-memo"),
     ];
     for (problem, name, beside) in cases {
-        let job =
-            |pes, way| bench.on(pes, &bench.child(&format!("--threads 1 memo {problem} {way}")));
-        let mut jobs = [job(1, beside), job(1, "memo"), job(2, beside), job(2, "memo")];
-        let mut found = [(); 4].map(|()| Sample::new());
+        let job = |pes, job_flags: &str, way: &str| {
+            let flags = format!("--threads 1 {job_flags} memo {problem} {way}");
+            bench.on(pes, &bench.child(&flags))
+        };
+        let mut jobs = [(1, beside), (1, "memo"), (2, beside), (2, "memo")]
+            .map(|(pes, way)| job(pes, "", way));
+        let (mut found, mut killed) = ([(); 4].map(|()| Sample::new()), Sample::new());
         let mut known = None;
+        let mut right = |times: Times| {
+            let Times { result, .. } = times;
+            let is_right = *known.get_or_insert(result) == result;
+            let wrong = || Error::other(format!("{name}: {result} is another result"));
+            is_right.then_some(times).ok_or_else(wrong)
+        };
         for _ in 0..bench.rounds(ROUNDS) {
+            let mut usual = 0.0;
             for (job, found) in jobs.iter_mut().zip(&mut found) {
-                let Times { seconds, result } = launch::run(job)?.json()?;
-                if *known.get_or_insert(result) != result {
-                    return Err(Error::other(format!("{name}: {result} is another result")));
-                }
-                found.push(seconds);
+                usual = right(launch::run(job)?.json()?)?.seconds;
+                found.push(usual);
+            }
+            let middle = format!("--kill-at {:.3}", usual / 2.0);
+            let mut job = job(2, &middle, "memo --supervised");
+            let times = right(launch::run_quietly(&mut job)?.json()?)?;
+            // Another run has ended before the death.
+            if times.dead > 0 {
+                killed.push(times.seconds);
             }
         }
         let [beside_one, one, beside_two, two] = found;
         report.figure(&format!("{name}, {beside}"), &beside_one, Unit::SECONDS);
         report.figure(&format!("{name}, memo on 1 PE"), &one, Unit::SECONDS);
         report.figure(&format!("{name}, memo on 2 PEs"), &two, Unit::SECONDS);
+        if killed.len() > 0 {
+            let what = format!("{name}, memo on 2 PEs, of which one dies in the middle");
+            report.figure(&what, &killed, Unit::SECONDS);
+        }
         let over = one.over(&two);
         report.goal(&format!("{name}, 1 PE over 2 PEs"), &over, Unit::TIMES, None::<Goal>);
         if beside == "no-memo" {

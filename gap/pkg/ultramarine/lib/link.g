@@ -120,27 +120,53 @@ BIND_GLOBAL("UltramarineConnect", function(folder)
     ULTRAMARINE_Ask("Connect", [ "begin", [], [], rec() ]);
 end);
 
-##  Makes ready for a script, which GAP reads next: an error ends GAP with status 1.
-BIND_GLOBAL("UltramarinePrepareScript", function(file)
-    local said, before, is_wrong;
-    if not IsReadableFile(file) then
-        PrintTo("*errout*", "Error, there is no script `", file, "` that can be read\n");
-        QuitGap(1);
-    fi;
-    # Read as a function, it is only parsed. GAP would end the script at a syntax error, with
-    # status 0, when all before it is done.
+##  What GAP says of the errors of a source text or a file, which it only parses, as a function.
+BIND_GLOBAL("ULTRAMARINE_SyntaxErrors", function(source)
+    local said, before;
     said := "";
     before := ERROR_OUTPUT;
     MakeReadWriteGlobal("ERROR_OUTPUT");
     ERROR_OUTPUT := OutputTextString(said, true);
     SetPrintFormattingStatus(ERROR_OUTPUT, false);
-    ReadAsFunction(file);
+    ReadAsFunction(source);
     CloseStream(ERROR_OUTPUT);
     ERROR_OUTPUT := before;
-    is_wrong := PositionSublist(Concatenation("\n", said), "\nSyntax error: ") <> fail;
-    # `quit;` is right in a file.
-    if is_wrong and PositionSublist(said, "in this context") = fail then
-        PrintTo("*errout*", said);
+    MakeReadOnlyGlobal("ERROR_OUTPUT");
+    return said;
+end);
+
+##  Whether the first of these errors of a file is a "quit;" between two statements: it is right,
+##  and ends the script there.
+BIND_GLOBAL("ULTRAMARINE_QuitsFirst", function(file, errors)
+    local at, line, column, lines, parts;
+    errors := SplitString(errors, "\n");
+    at := PositionProperty(errors, line -> StartsWith(line, "Syntax error: "));
+    # At the end of a file, where its semicolon is missing, there is no line below.
+    if PositionSublist(errors[at], "in this context") = fail or not IsBound(errors[at + 2]) then
+        return false;
+    fi;
+    # The number of the line stands at the end, and a mark below the line.
+    parts := SplitString(errors[at], ":");
+    line := Int(parts[Length(parts)]);
+    column := Position(errors[at + 2], '^');
+    lines := SplitString(StringFile(file), "\n"){[ 1 .. line ]};
+    lines[line] := lines[line]{[ 1 .. column - 1 ]};
+    errors := ULTRAMARINE_SyntaxErrors(InputTextString(JoinStringsWithSeparator(lines, "\n")));
+    return PositionSublist(Concatenation("\n", errors), "\nSyntax error: ") = fail;
+end);
+
+##  Makes ready for a script, which GAP reads next: an error ends GAP with status 1.
+BIND_GLOBAL("UltramarinePrepareScript", function(file)
+    local errors, is_wrong;
+    if not IsReadableFile(file) then
+        PrintTo("*errout*", "Error, there is no script `", file, "` that can be read\n");
+        QuitGap(1);
+    fi;
+    # GAP would end the script at a syntax error, with status 0, when all before it is done.
+    errors := ULTRAMARINE_SyntaxErrors(file);
+    is_wrong := PositionSublist(Concatenation("\n", errors), "\nSyntax error: ") <> fail;
+    if is_wrong and not ULTRAMARINE_QuitsFirst(file, errors) then
+        PrintTo("*errout*", errors);
         QuitGap(1);
     fi;
     OnBreak := function()

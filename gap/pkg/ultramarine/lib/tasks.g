@@ -9,18 +9,32 @@
 ##  The number of definitions that this GAP has read.
 ULTRAMARINE_DEFINED := 0;
 
+##  The values of f for some items, before which there are this many others in their list. What is
+##  said of an error begins with the place of its item.
+BIND_GLOBAL("ULTRAMARINE_List", function(items, before, f)
+    local place, ended;
+    place := before;
+    ended := CALL_WITH_CATCH(List, [ items, function(x) place := place + 1; return f(x); end ]);
+    if not ended[1] then
+        ULTRAMARINE_ERRORS := Concatenation("item ", String(place), ": ", ULTRAMARINE_ERRORS);
+        JUMP_TO_CATCH(0);
+    fi;
+    return ended[2];
+end);
+
 BIND_GLOBAL("ULTRAMARINE_KERNELS", rec(
     ##  The values of some items.
-    map := f -> (items -> List(items, f)),
+    map := f -> { items, before } -> ULTRAMARINE_List(items, before, f),
 
     ##  The same, of a function that needs one more value.
-    map_with := f -> { items, given } -> List(items, x -> f(x, given)),
+    map_with := f -> { items, before, given } ->
+        ULTRAMARINE_List(items, before, x -> f(x, given)),
 
     ##  Some items, combined from left to right.
-    reduce := f -> (items -> Iterated(items, f)),
+    reduce := f -> { items, before } -> Iterated(items, f),
 
     ##  Of each of some points, the images under the generators.
-    images := act -> { points, generators } ->
+    images := act -> { points, before, generators } ->
         List(points, x -> List(generators, g -> act(x, g))),
 
     ##  A step of divide and conquer.

@@ -99,6 +99,25 @@ impl<S: TableKey> Reached<S, By> {
     }
 }
 
+impl<S: TableKey> Reached<S, From<S>> {
+    /// The states that lead from the start to a state, both among them, on a shortest way. `None`:
+    /// the state is not reached.
+    ///
+    /// # Errors
+    ///
+    /// Any [`TableError`].
+    pub async fn way_to(&self, state: S) -> Result<Option<Vec<S>>, TableError> {
+        let (mut way, mut next) = (Vec::new(), Some(state));
+        while let Some(state) = next {
+            let Some(found) = self.table.get(state.clone()).await? else { return Ok(None) };
+            way.push(state);
+            From(next) = found.origin;
+        }
+        way.reverse();
+        Ok(Some(way))
+    }
+}
+
 impl<M, D, S> Reachable<M, D, S, ()> {
     pub(super) fn new(moves: M, data: D, start: S) -> Self {
         let (name, memory_max, tell) = (None, None, None);

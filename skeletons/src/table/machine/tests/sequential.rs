@@ -114,7 +114,9 @@ pub(super) fn reply(answer: Answer<Value>) -> Reply {
         Answer::Got(values) => values,
         Answer::Updated(results) => decode(&results).expect("what updates return"),
         Answer::Len(len) => vec![Some(len)],
-        Answer::Full(_) | Answer::Failed(_) => panic!("nothing is full or too long here"),
+        Answer::Full(_) | Answer::Unread(_) | Answer::Failed(_) => {
+            panic!("nothing is full or too long here")
+        }
     }
 }
 
