@@ -18,9 +18,9 @@ const SMALL_BYTES_MAX: usize = 1032;
 /// mimalloc aligns all blocks like that; it takes longer for those that need more.
 const SMALL_ALIGNMENT: usize = 8;
 
-/// The allocator of programs, unless they choose another: mimalloc for blocks up to 1,032 bytes, the
-/// system's for longer ones, and one of its own from 2 MiB. Of the large blocks that are freed it
-/// keeps at most 256 MiB in each process. What has not been used for a second goes back to the
+/// The allocator of programs, unless they choose another: mimalloc for blocks up to 1,032 bytes,
+/// the system's for longer ones, and one of its own from 2 MiB. Of the large blocks that are freed
+/// it keeps at most 256 MiB in each process. What has not been used for a second goes back to the
 /// system as soon as the PE has nothing to do. New ones get huge pages where the system allows it.
 #[derive(Debug)]
 pub struct Allocator;

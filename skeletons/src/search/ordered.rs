@@ -14,11 +14,11 @@
 //!    │ found, next ───→ │ ● ● ○   │                  │
 //! ```
 //!
-//! A task gives back a piece, its highest level, every [5 ms](PIECE_EVERY). So no part takes long, and
-//! all workers are near the one that is first in the order. (Archibald, Maier, McCreesh, Stewart
-//! and Trinder, Replicable parallel branch and bound search, 2018, has such an order for parts of a
-//! fixed depth.) A task on another PE asks for its next part when it begins one, so that it does not
-//! wait for the answer.
+//! A task gives back a piece, its highest level, every [5 ms](PIECE_EVERY). So no part takes long,
+//! and all workers are near the one that is first in the order. (Archibald, Maier, McCreesh,
+//! Stewart and Trinder, Replicable parallel branch and bound search, 2018, has such an order for
+//! parts of a fixed depth.) A task on another PE asks for its next parts when it begins some, so
+//! that it does not wait for the answer.
 //!
 //! If a process dies, its supervised task runs again and asks for a part: it gets the same parts as
 //! before. What the dead task gave back stays, and is searched twice.
@@ -33,7 +33,7 @@ use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use futures_util::task::AtomicWaker;
 use serde::{Deserialize, Serialize};
-use std::future::poll_fn;
+use std::future::{poll_fn, ready};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -86,7 +86,7 @@ struct Worker<T: Tree> {
 #[derive(Serialize, Deserialize)]
 struct Request<F> {
     worker: u64,
-    /// The number of parts that it has. More are held for it if it ran before, on a PE that has died.
+    /// The number of parts that it has. More are held for it if it ran before, on a PE that died.
     parts: usize,
     /// The parts that it has searched, and what it has found.
     ended: Option<(Vec<Place>, F)>,
@@ -159,7 +159,7 @@ fn run_worker<T: Tree, K: SearchType<T>>(
         let Worker { tree, key, parts, number, every } = worker;
         let ask = |ended: &mut Option<_>, held, most| {
             let request = Request { worker: number, parts: held, ended: ended.take(), most };
-            let answer = move |cx, request| next_parts::<T, K>(cx, search_type, request);
+            let answer = move |cx, request| ready(next_parts::<T, K>(&cx, search_type, request));
             cx.ask(parts.home, answer, (parts, request))
         };
         let (mut most, mut ended, mut next) = (1, None, None);
@@ -217,7 +217,8 @@ async fn search_parts<T: Tree, K: SearchType<T>>(
                     // There may be more of these siblings: they come after the piece.
                     rows.push((place.after(nodes.len()), frontier.take_level()));
                 }
-                let give = move |cx, piece| take_back::<T, K>(cx, search_type, piece);
+                let give =
+                    async move |cx: Context, piece| take_back::<T, K>(&cx, search_type, piece);
                 let piece = Part::new(place, &nodes);
                 given.push(piece.map(|piece| cx.ask(parts.home, give, (parts, piece))));
             }
@@ -245,8 +246,8 @@ async fn search_parts<T: Tree, K: SearchType<T>>(
 }
 
 /// On the home PE: gives a task the parts that come next in the order.
-async fn next_parts<T: Tree, K: SearchType<T>>(
-    cx: Context,
+fn next_parts<T: Tree, K: SearchType<T>>(
+    cx: &Context,
     search_type: K,
     (parts, request): (Key, Request<K::Found>),
 ) -> Answer {
@@ -274,7 +275,7 @@ async fn next_parts<T: Tree, K: SearchType<T>>(
 }
 
 /// On the home PE: keeps a piece.
-async fn take_back<T: Tree, K: SearchType<T>>(cx: Context, _: K, (parts, piece): (Key, Part)) {
+fn take_back<T: Tree, K: SearchType<T>>(cx: &Context, _: K, (parts, piece): (Key, Part)) {
     if let Some(home) = cx.known::<Home<K::Found>>(parts) {
         home.lock().pool.give(piece);
         home.starter.wake();

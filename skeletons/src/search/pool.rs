@@ -1,11 +1,8 @@
 //! The parts of a tree that are left to search, in the order of a depth-first search. It must never
 //! know of tasks, nor what is searched for.
 //!
-//! Their nodes are encoded, though most are searched on the PE that they come from. If they moved
-//! from one worker to another as they are, each would free what the other has allocated. The
-//! system's allocator gives such a block to the worker that has freed it, again and again, while its
-//! neighbours in the same cache line belong to the other: clique searches by two workers took two
-//! to three times as long.
+//! Their nodes are encoded. So those that a task has are kept at no cost, for another that may run
+//! in its place; and no worker frees what another has allocated, which can be slow.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -68,11 +65,11 @@ pub(super) struct Part {
 
 impl Part {
     pub(super) fn new<N: Serialize>(place: Place, nodes: &[N]) -> Result<Self, TaskError> {
-        Ok(Part { place, nodes: Nodes::encoded(nodes).map_err(codec_error)? })
+        Ok(Part { place, nodes: Nodes::encoded(nodes).map_err(|error| codec_error(&error))? })
     }
 
     pub(super) fn nodes<N: DeserializeOwned>(&self) -> Result<Vec<N>, TaskError> {
-        self.nodes.decoded().map_err(codec_error)
+        self.nodes.decoded().map_err(|error| codec_error(&error))
     }
 
     /// The number of nodes.
@@ -81,7 +78,7 @@ impl Part {
     }
 }
 
-fn codec_error(error: WireError) -> TaskError {
+fn codec_error(error: &WireError) -> TaskError {
     TaskError::Codec { what: "part of a tree".to_owned(), reason: error.to_string() }
 }
 
@@ -213,7 +210,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Searches a row of numbers by tasks that take parts, keep the first number of each, and give
-    /// the rest back in two pieces; with `deaths`, a task may run again when it has given them back.
+    /// the rest back in two pieces. With deaths, a task runs again when it has given them back.
     fn order(steps: Vec<(usize, bool)>) -> Vec<(Place, u32)> {
         let part = |place, nodes: &[u32]| Part::new(place, nodes).expect("it is encoded");
         let root = part(Place::of_part(0), &(0..40).collect::<Vec<_>>());

@@ -2,9 +2,10 @@
 //! that a task gives away.
 //!
 //! It is a plain recursion: the levels that it is in are iterators on the stack, and the frontier
-//! has only those above them. When nodes are to be given away, or other tasks should have a turn, it
-//! returns, and leaves its levels to the frontier. (A loop over the frontier, in which each level is
-//! moved there as it begins, takes 35 ns a node of `knapsack` where this takes 5.)
+//! has only those above them. When nodes are to be given away, or other tasks should have a turn,
+//! it returns, and leaves its levels to the frontier. (In a loop over the frontier, to which each
+//! level moves as it begins, a node of `knapsack` takes 36 ns more than in a program for it alone.
+//! Here it takes 10 ns more.)
 
 use super::frontier::{Frontier, Level, Nodes};
 use super::task::{Pruning, Splitter};
@@ -81,7 +82,7 @@ where
         ceiling: u64,
         levels: u32,
     ) -> bool {
-        while let Some(node) = nodes.next() {
+        for node in nodes {
             if let Some(demand) = self.cx.poll_runtime() {
                 self.splitter.notice(demand);
                 self.is_pause |= demand.is_turn_wanted;

@@ -10,6 +10,7 @@ mod dag_extents;
 mod dag_trace;
 mod depth;
 mod divide;
+mod divide_thieves;
 mod journal;
 mod maps;
 mod memo;

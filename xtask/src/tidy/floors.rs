@@ -17,8 +17,8 @@ const HOUSES: [House; 3] = [
         path: "crate::",
         floors: &[
             &["addresses", "build", "code", "error", "forked", "handshake", "lock"],
-            &["allocator", "large_blocks", "numbered", "os_memory", "wire"],
-            &["array"],
+            &["large_blocks", "numbered", "os_memory", "wire"],
+            &["allocator", "array"],
             &["plain", "protocol", "transport"],
             &["detector"],
             &["settings"],

@@ -32,7 +32,7 @@ const MPI_FILES: [&str; 5] = [
 ];
 
 /// Where `unsafe` may be written.
-const UNSAFE_FILES: [&str; 10] = [
+const UNSAFE_FILES: [&str; 11] = [
     "launch/tests/common/mischief.rs",
     "runtime/src/allocator.rs",
     "runtime/src/array/held.rs",
