@@ -38,7 +38,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{AbortOnDrop, Context, Key, Shared};
+use ultramarine_runtime::executor::{AbortOnDrop, Context, Key, Portable, Shared};
 use ultramarine_topology::Distance;
 
 /// How often a task gives back a piece, if the job has few workers.
@@ -217,8 +217,7 @@ async fn search_parts<T: Tree, K: SearchType<T>>(
                     // There may be more of these siblings: they come after the piece.
                     rows.push((place.after(nodes.len()), frontier.take_level()));
                 }
-                let give =
-                    async move |cx: Context, piece| take_back::<T, K>(&cx, search_type, piece);
+                let give = async |cx: Context, piece| take_back::<K::Found>(&cx, piece);
                 let piece = Part::new(place, &nodes);
                 given.push(piece.map(|piece| cx.ask(parts.home, give, (parts, piece))));
             }
@@ -275,8 +274,8 @@ fn next_parts<T: Tree, K: SearchType<T>>(
 }
 
 /// On the home PE: keeps a piece.
-fn take_back<T: Tree, K: SearchType<T>>(cx: &Context, _: K, (parts, piece): (Key, Part)) {
-    if let Some(home) = cx.known::<Home<K::Found>>(parts) {
+fn take_back<F: Portable>(cx: &Context, (parts, piece): (Key, Part)) {
+    if let Some(home) = cx.known::<Home<F>>(parts) {
         home.lock().pool.give(piece);
         home.starter.wake();
     }

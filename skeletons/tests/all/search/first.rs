@@ -38,7 +38,7 @@ impl Tree for Equals {
 impl Bounded for Equals {
     /// The best are rare, and equally good.
     fn value(&self, (number, depth): &Numbered) -> Option<u64> {
-        (*depth == self.deepest).then(|| u64::from(Equals::mixed(*number) % 64 == 0))
+        (*depth == self.deepest).then(|| u64::from(Equals::mixed(*number).is_multiple_of(64)))
     }
 
     fn bound(&self, _: &Numbered) -> u64 {
