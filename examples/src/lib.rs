@@ -6,6 +6,8 @@
 
 mod assignment;
 mod divide_skeleton;
+#[cfg(feature = "all")]
+mod expanded;
 mod graph;
 mod input;
 mod job;

@@ -122,6 +122,9 @@ struct Rest {
     taken: usize,
 }
 
+/// A task gets no further parts once it has this much, in bytes.
+const TAKEN_BYTES: usize = 256 << 10;
+
 /// The parts that wait for a task, and those that tasks have.
 #[derive(Debug)]
 pub(super) struct Pool {
@@ -150,13 +153,16 @@ impl Pool {
     /// or one.
     pub(super) fn take(&mut self, task: u64, most: usize) -> Vec<Part> {
         let mut most = most.min(self.nodes.div_ceil(2)).max(1);
-        let mut parts = Vec::new();
+        let (mut parts, mut bytes) = (Vec::new(), 0);
         while most > 0
+            && bytes < TAKEN_BYTES
             && let Some((place, Rest { nodes, taken })) = self.waiting.pop_first()
         {
             let left = nodes.ends.len() - taken;
             let takes = most.min(left);
-            parts.push(Part { nodes: nodes.some(taken..taken + takes), place: place.clone() });
+            let part = Part { nodes: nodes.some(taken..taken + takes), place: place.clone() };
+            bytes += part.nodes.bytes.len();
+            parts.push(part);
             if takes < left {
                 self.waiting.insert(place.after(takes), Rest { nodes, taken: taken + takes });
             }

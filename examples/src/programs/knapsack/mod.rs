@@ -8,7 +8,7 @@
 
 mod items;
 
-use crate::search::{expanded, note_expanded};
+use crate::expanded::{expanded, note_expanded};
 use crate::{Job, SearchFlags, name_of, ranged, run_program};
 use clap::ValueEnum;
 use items::{ITEMS_MAX, Item, Items};

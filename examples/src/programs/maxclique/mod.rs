@@ -7,7 +7,7 @@
 mod graph;
 mod search;
 
-use crate::search::expanded;
+use crate::expanded::expanded;
 use crate::{Job, SearchFlags, name_of, ranged, run_program};
 use clap::ValueEnum;
 use graph::{Graph, VERTICES_MAX};

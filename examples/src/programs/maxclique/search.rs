@@ -8,7 +8,7 @@
 //! and Jiménez, An exact bit-parallel algorithm for the maximum clique problem, 2011: BBMC).
 
 use super::graph::{Graph, Vertices};
-use crate::search::note_expanded;
+use crate::expanded::note_expanded;
 use serde::{Deserialize, Serialize};
 use ultramarine::prelude::*;
 
