@@ -58,10 +58,11 @@ impl<'w> TaskSet<'w> {
         if [END, CONTINUATION].contains(&number) {
             return Err(Error::Number(number));
         }
-        let own = [Some(self.set.end), self.set.task(CONTINUATION)?];
-        let own = own.map(|task| task.map(|task| task.offset));
-        if awaited.iter().any(|task| own.contains(&Some(task.0))) {
-            return Err(Error::Circle(number));
+        if !awaited.is_empty() {
+            let end = [self.set.offset(), self.end()?.0];
+            if awaited.iter().any(|task| end.contains(&task.0)) {
+                return Err(Error::Circle(number));
+            }
         }
         let awaited: Vec<_> = awaited.iter().map(|awaited| awaited.0).collect();
         self.put(number, code, argument, &awaited)
@@ -78,11 +79,9 @@ impl<'w> TaskSet<'w> {
 
     fn put(&self, number: u64, code: Code, argument: &[u8], awaited: &[u64]) -> Result<bool> {
         let plan = Plan { set: self.set.offset(), number, code, argument, awaited };
-        if let Some(task) = self.set.task(number)? {
-            return self.found(task, &plan);
-        }
         if self.set.end.is_finished() {
-            return Err(Error::Finished(number));
+            let task = self.set.task(number)?.ok_or(Error::Finished(number))?;
+            return self.found(task, &plan);
         }
         let (task, is_new) = self.set.add(&self.worker.blocks, &plan)?;
         if !is_new {

@@ -26,7 +26,7 @@ use rustix::io::Errno;
 
 pub(crate) use file::{Access, Identity};
 pub(crate) use header::{Header, LAYOUT_VERSION, Layout};
-pub(crate) use slot::{PENDING, RINGS, Slot};
+pub(crate) use slot::{PENDING, Slot};
 
 use crate::Memory;
 use crate::error::{Error, Result};
