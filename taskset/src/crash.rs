@@ -40,9 +40,10 @@ fn changed() {
 
 macro_rules! counted {
     ($name:ident, $inner:ty, $value:ty, $($change:ident)*) => {
+        #[allow(unreachable_pub, reason = "in the interface of `Memory`")]
         #[derive(Debug, Default)]
         #[repr(transparent)]
-        pub(crate) struct $name($inner);
+        pub struct $name($inner);
 
         #[allow(dead_code, reason = "the same for both widths")]
         impl $name {

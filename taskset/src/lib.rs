@@ -75,6 +75,8 @@ mod crash;
 pub mod queue;
 mod state;
 mod sync;
+#[cfg(test)]
+mod test_memory;
 
 #[cfg(not(loom))]
 mod arena;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use crate::barrier::{self, Member, Outcome};
 use crate::error::{Error, Result};
 use crate::set::SetRef;
-use crate::state::State;
+use crate::state::{State, Status};
 use crate::sweep::Swept;
 use crate::sync::Ordering::{Relaxed, Release};
 use crate::task::{Code, TaskRef};
@@ -95,7 +95,7 @@ impl<'a> Worker<'a> {
 
     /// Runs the task, if it is still ready. A damaged one is left out.
     #[inline]
-    fn execute<R: AsRef<[u8]>>(
+    pub(crate) fn execute<R: AsRef<[u8]>>(
         &self, offset: u64, function: &mut impl FnMut(&Call<'_>) -> R,
     ) -> Result<()> {
         let Ok(task) = TaskRef::open(self.space, offset) else { return Ok(()) };
@@ -106,7 +106,7 @@ impl<'a> Worker<'a> {
             Ok(false) => Ok(()),
             Err(error) => {
                 // There is no room for the result: another worker, or a later job, may have some.
-                if State::release(&task.task.state, self.runner) {
+                if claimed.become_in(&task.task.state, Status::Ready) {
                     let _ = self.enqueue(offset);
                 }
                 Err(error)

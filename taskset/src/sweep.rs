@@ -18,7 +18,7 @@
 
 use std::collections::HashSet;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::set::{CONTINUATION, END, SetRef};
 use crate::state::{State, Status};
 use crate::task::TaskRef;
@@ -69,13 +69,21 @@ impl<'a> Worker<'a> {
         if !old.become_in(&set.end.task.state, closing) {
             return Ok(0);
         }
-        let (mut open, mut found) = (0, 0);
-        // What is damaged cannot be finished, and holds up no set.
-        for task in set.all_tasks() {
-            if task.number() != CONTINUATION && !task.is_finished() {
-                open += 1;
-                found += usize::from(self.mend(task, others)?);
+        let (mut open, mut found, mut damaged) = (0, 0, None);
+        for offset in set.tasks().objects() {
+            match TaskRef::open(self.space, offset) {
+                Ok(task) if task.set() != set.offset() => damaged = Some(offset),
+                Ok(task) if task.number() == CONTINUATION || task.is_finished() => {}
+                Ok(task) => {
+                    open += 1;
+                    found += usize::from(self.mend(task, others)?);
+                }
+                Err(_) => damaged = Some(offset),
             }
+        }
+        // A task that cannot be read cannot be finished, and neither can its set.
+        if let Some(offset) = damaged.filter(|_| open == 0) {
+            return Err(Error::Damaged { what: "task", offset });
         }
         let closed = State { status: closing, ..old };
         if open > 0 {

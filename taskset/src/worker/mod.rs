@@ -57,6 +57,8 @@ impl<'a> Worker<'a> {
         let workers = space.layout().workers as usize;
         let begin = |worker: &usize| {
             let word = &space.slot(*worker).life;
+            // Before the slot is taken: others look for dead ones up to here.
+            space.header().workers_used.fetch_max(*worker as u64 + 1, AcqRel);
             Life::load(word).begin(word, own.process)
         };
         let (number, life) = (0..workers)
@@ -65,7 +67,6 @@ impl<'a> Worker<'a> {
         let slot = space.slot(number);
         slot.home.store(own.home, Release);
         slot.born.store(own.born, Release);
-        space.header().workers_used.fetch_max(number as u64 + 1, AcqRel);
         let runner = Runner { worker: number as u16, incarnation: life.incarnation };
         let this = Self {
             space,

@@ -1,0 +1,276 @@
+//! Sets, tasks and what they await, in one process.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use super::Place;
+use crate::collect::used;
+use crate::task::TaskRef;
+use crate::{Error, Result};
+
+const CODE: [u8; 16] = [5; 16];
+
+#[test]
+fn a_set_runs_once_and_keeps_its_results() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let worker = arena.join()?;
+    let set = worker.set("once")?;
+    for number in [7, 1 << 40, u64::MAX - 2] {
+        assert!(set.add(number, CODE, &number.to_le_bytes())?);
+        assert!(!set.add(number, CODE, &number.to_le_bytes())?);
+    }
+    assert_eq!(set.result(7)?, None);
+    let mut runs = 0;
+    set.run(|call| {
+        runs += 1;
+        assert_eq!((call.code(), call.deaths()), (CODE, 0));
+        assert_eq!(call.argument().unwrap(), call.number().to_le_bytes());
+        vec![runs; runs.into()]
+    })?;
+    set.run(|_| -> [u8; 0] { panic!("all are done") })?;
+    assert_eq!(runs, 3);
+    assert!(set.is_finished()?);
+    let lengths = [7, 1 << 40, u64::MAX - 2].map(|number| set.result(number).unwrap().unwrap().len());
+    assert_eq!(lengths.iter().sum::<usize>(), 6);
+    Ok(())
+}
+
+#[test]
+fn numbers_codes_and_names_are_checked() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let worker = arena.join()?;
+    let set = worker.set("checked")?;
+    set.add(1, CODE, &[])?;
+    assert!(matches!(set.add(1, [6; 16], &[]), Err(Error::OtherTask(1))));
+    assert!(matches!(set.add(u64::MAX, CODE, &[]), Err(Error::Number(_))));
+    assert!(matches!(set.task(2), Err(Error::NoTask(2))));
+    assert!(matches!(set.result(2), Err(Error::NoTask(2))));
+    assert!(matches!(set.after(&[set.end()?], 3, CODE, &[]), Err(Error::Circle(3))));
+    assert!(matches!(worker.set(""), Err(Error::Name(0))));
+    assert!(matches!(worker.set(&"n".repeat(129)), Err(Error::Name(129))));
+    set.run(|_| {
+        assert!(matches!(set.run(|_| [0; 0]), Err(Error::Nested)));
+        [0; 0]
+    })?;
+    assert!(matches!(set.add(9, CODE, &[]), Err(Error::Finished(9))));
+    assert!(!set.add(1, CODE, &[])?);
+    Ok(())
+}
+
+#[test]
+fn tasks_run_after_what_they_await() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let worker = arena.join()?;
+    let [early, late] = [worker.set("early")?, worker.set("late")?];
+    early.then(CODE, b"then")?;
+    // More than a word of bits.
+    for number in 0..70 {
+        early.add(number, CODE, &[])?;
+    }
+    let all: Vec<_> = (0..70).map(|number| early.task(number)).collect::<Result<_>>()?;
+    early.after(&all, 70, CODE, &[])?;
+    early.after(&[early.task(70)?, early.task(3)?], 71, CODE, &[])?;
+    late.after(&[early.end()?], 100, CODE, &[])?;
+    let mut order = Vec::new();
+    // The other set is run for this one.
+    late.run(|call| {
+        order.push(call.number());
+        [0; 0]
+    })?;
+    assert_eq!(order[70..], [70, 71, u64::MAX - 1, 100]);
+    assert!(early.is_finished()? && early.outcome()?.is_some());
+    // What has finished holds up nothing.
+    let last = worker.set("last")?;
+    last.after(&[late.task(100)?, late.end()?], 1, CODE, &[])?;
+    last.run(|_| [0; 0])?;
+    Ok(())
+}
+
+#[test]
+fn threads_share_the_tasks_that_tasks_add() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let (threads, tasks) = (3, 2000);
+    let runs: Vec<_> = (0..tasks).map(|_| AtomicU64::new(0)).collect();
+    let (ends, first) = (AtomicU64::new(0), arena.join()?);
+    first.set("tree")?.then(CODE, &[])?;
+    first.set("tree")?.add(1, CODE, &[])?;
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let worker = arena.join().unwrap();
+                let set = worker.set("tree").unwrap();
+                set.run(|call| {
+                    let Some(count) = runs.get(call.number() as usize) else {
+                        ends.fetch_add(1, Ordering::Relaxed);
+                        return [9; 16];
+                    };
+                    count.fetch_add(1, Ordering::Relaxed);
+                    for child in [2 * call.number(), 2 * call.number() + 1] {
+                        if child < tasks {
+                            set.add(child, CODE, &[]).unwrap();
+                        }
+                    }
+                    [1; 16]
+                })
+                .unwrap();
+            });
+        }
+    });
+    assert!(runs[1..].iter().all(|count| count.load(Ordering::Relaxed) == 1));
+    assert_eq!(ends.load(Ordering::Relaxed), 1);
+    assert_eq!(first.set("tree")?.outcome()?.unwrap(), [9; 16]);
+    Ok(())
+}
+
+#[test]
+fn a_task_that_is_added_late_keeps_its_set_open() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let adder = arena.join()?;
+    let set = adder.set("late")?;
+    set.add(0, CODE, &[])?;
+    let mut added = 0;
+    thread::scope(|scope| -> Result<()> {
+        let run = scope.spawn(|| {
+            let worker = arena.join()?;
+            worker.set("late")?.run(|_| [1; 1])
+        });
+        // Each of them is either run or refused.
+        for number in 1.. {
+            match set.add(number, CODE, &[]) {
+                Ok(_) => added = number,
+                Err(Error::Finished(_)) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        run.join().unwrap()
+    })?;
+    assert!((0..=added).all(|number| set.result(number).unwrap().is_some()));
+    Ok(())
+}
+
+#[test]
+fn a_panic_gives_the_task_to_another() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let other = arena.join()?;
+    other.set("panics")?.add(1, CODE, &[])?;
+    let ended = thread::scope(|scope| {
+        let run = || {
+            let worker = arena.join().unwrap();
+            worker.set("panics").unwrap().run(|_| -> [u8; 1] { panic!("on purpose") })
+        };
+        scope.spawn(run).join()
+    });
+    assert!(ended.is_err());
+    let set = other.set("panics")?;
+    set.run(|call| call.deaths().to_le_bytes())?;
+    assert_eq!(set.result(1)?.unwrap(), [1, 0]);
+    Ok(())
+}
+
+#[test]
+fn cells_change_as_a_whole() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    thread::scope(|scope| {
+        for id in 0..3_u8 {
+            let arena = &arena;
+            scope.spawn(move || {
+                let worker = arena.join().unwrap();
+                let cell = worker.set("cells").unwrap().cell(4).unwrap();
+                for _ in 0..500 {
+                    cell.update(|old| {
+                        let sum = old.first_chunk().map_or(0, |first| u64::from_le_bytes(*first)) + 1;
+                        let content = [sum.to_le_bytes(), [id; 8]].concat();
+                        content.repeat(1 + usize::from(id))
+                    })
+                    .unwrap();
+                    let read = cell.read().unwrap();
+                    assert!(read.chunks(16).all(|chunk| chunk == &read[..16]), "{read:?}");
+                    assert_eq!(read.len(), 16 * (1 + usize::from(read[8])));
+                }
+            });
+        }
+    });
+    let worker = arena.join()?;
+    let read = worker.set("cells")?.cell(4)?.read()?;
+    assert_eq!(read[..8], 1500_u64.to_le_bytes());
+    Ok(())
+}
+
+#[test]
+fn removed_sets_give_their_memory_back() -> Result<()> {
+    let place = Place::new();
+    let fill = |name| -> Result<()> {
+        let arena = place.open();
+        let worker = arena.join()?;
+        let set = worker.set(name)?;
+        for number in 0..1000 {
+            set.add(number, CODE, &[1; 300])?;
+        }
+        assert!(!set.remove()?);
+        set.run(|call| [call.number() as u8; 3000])?;
+        set.cell(1)?.update(|_| vec![1; 200_000])?;
+        assert!(set.remove()?);
+        Ok(())
+    };
+    fill("a")?;
+    let once = place.open().space().committed();
+    let empty = used(place.open().space());
+    assert!(empty.0 < 50, "{empty:?}");
+    for name in ["b", "c", "a", "d"] {
+        fill(name)?;
+    }
+    let arena = place.open();
+    assert_eq!(arena.space().committed(), once);
+    assert_eq!(used(arena.space()), empty);
+    let worker = arena.join()?;
+    assert!(matches!(worker.set("a")?.result(1), Err(Error::NoTask(1))));
+    Ok(())
+}
+
+#[test]
+fn near_victims_come_first() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let workers: Vec<_> = (0..4).map(|_| arena.join()).collect::<Result<_>>()?;
+    for worker in &workers[1..] {
+        worker.set("near")?.add(worker.number() as u64, CODE, &[])?;
+    }
+    workers[0].set_victims(&[2, 9, 3]);
+    let mut order = Vec::new();
+    workers[0].set("near")?.run(|call| {
+        order.push(call.number());
+        [0; 0]
+    })?;
+    assert_eq!(order, [2, 3, 1]);
+    Ok(())
+}
+
+#[test]
+fn idle_workers_are_given_tasks() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let [rich, idle] = [arena.join()?, arena.join()?];
+    let set = rich.set("given")?;
+    idle.set_idle(idle.number(), true);
+    for number in 0..3 {
+        set.add(number, CODE, &[])?;
+    }
+    // The first is the giver's own; the second is given; then the other is not known to be idle.
+    let given = idle.slot.inbox.given.load(crate::sync::Ordering::Relaxed);
+    assert_eq!(TaskRef::open(arena.space(), given)?.number(), 1);
+    // A thief takes what was given, too.
+    let mut runs = 0;
+    set.run(|_| {
+        runs += 1;
+        [0; 0]
+    })?;
+    assert_eq!(runs, 3);
+    Ok(())
+}
