@@ -66,7 +66,7 @@ fn alone(path: &Path, tasks: u64) -> Result<(), Box<dyn Error>> {
         call.number().to_le_bytes()
     })?;
     print("claim + run + finish", ran, tasks);
-    print("and the sweep at the end", begun.elapsed() - ran, tasks);
+    print("and the sweep at the end", begun.elapsed().saturating_sub(ran), tasks);
     assert_eq!(count, tasks, "each task has run once");
     Ok(())
 }
@@ -86,7 +86,7 @@ fn rayon(tasks: u64) -> Result<(), Box<dyn Error>> {
         (spawned, begun.elapsed())
     });
     print("rayon: spawn", spawned, tasks);
-    print("rayon: run", all - spawned, tasks);
+    print("rayon: run", all.saturating_sub(spawned), tasks);
     Ok(())
 }
 

@@ -1,14 +1,15 @@
 //! Blocks of memory in the arena, for a worker.
 //!
-//! A small block is one of equal blocks of a *page*; the page's descriptor has a bit for each. A page
-//! belongs to a worker's number for good, so that only that worker sets its bits. All others may clear
-//! them. A large block is a run of pages.
+//! A small block is one of equal blocks of a *page*; the page's descriptor has a bit for each. A
+//! page belongs to a worker's number for good, so that only that worker sets its bits. All others
+//! may clear them. A large block is a run of pages.
 //!
 //! # When the worker dies
 //!
 //! Its slot names each block in its hands, before the block is taken, and the word that will name
-//! the block, before that word is written. Whoever [recovers](recover) a dead worker frees those that
-//! their words do not name. It can do so twice: no one else takes blocks of these pages meanwhile.
+//! the block, before that word is written. Whoever [recovers](recover) a dead worker frees those
+//! that their words do not name. It can do so twice: no one else takes blocks of these pages
+//! meanwhile.
 //!
 //! | dead after | then |
 //! |---|---|
@@ -17,8 +18,9 @@
 //! | its word names it | it is in use, and stays |
 //! | a page is taken, but not yet prepared | it belongs to the number, whose next worker prepares it |
 //!
-//! A worker that dies while it frees a run leaves the first pages of it taken, and one that dies just
-//! before it frees a block leaves that: until the arena is next [opened alone](crate::collect).
+//! A worker that dies while it frees a run leaves the first pages of it taken, and one that dies
+//! just before it frees a block leaves that: until the arena is next [opened
+//! alone](crate::collect).
 
 use std::cell::{Cell, RefCell};
 
@@ -30,19 +32,27 @@ use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::fill;
 
 /// The sizes of small blocks in bytes. They are multiples of a cache line.
-const SIZES: [u64; 16] = [
-    64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 16384, 32768,
-];
+const SIZES: [u64; 16] =
+    [64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 16384, 32768];
 
 /// What a page is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Free,
     /// Taken, but its bits are not yet those of its blocks.
-    Raw { owner: u16, class: usize },
-    Small { owner: u16, class: usize },
+    Raw {
+        owner: u16,
+        class: usize,
+    },
+    Small {
+        owner: u16,
+        class: usize,
+    },
     /// Of a run that begins with this page.
-    Large { owner: u16, first: u64 },
+    Large {
+        owner: u16,
+        first: u64,
+    },
 }
 
 impl Kind {
@@ -264,17 +274,19 @@ impl<'a> Blocks<'a> {
     }
 
     fn search(
-        &self, mut first: u64, count: u64, take: &mut impl FnMut(&Page, u64) -> bool,
+        &self,
+        mut first: u64,
+        count: u64,
+        take: &mut impl FnMut(&Page, u64) -> bool,
     ) -> Result<u64> {
-        'run: loop {
-            for at in first..first + count {
-                if self.space.page(at).is_none() {
-                    self.space.commit(first + count)?;
-                }
-                if self.space.page(at).is_none_or(|page| Kind::of(page) != Kind::Free) {
-                    first = at + 1;
-                    continue 'run;
-                }
+        loop {
+            if first + count > self.space.committed() {
+                self.space.commit(first + count)?;
+            }
+            let is_free = |at: &u64| self.space.page(*at).map(Kind::of) == Some(Kind::Free);
+            if let Some(taken) = (first..first + count).rev().find(|at| !is_free(at)) {
+                first = taken + 1;
+                continue;
             }
             let is_taken = |at: &u64| self.space.page(*at).is_some_and(|page| take(page, first));
             let taken = (first..first + count).take_while(is_taken).count() as u64;
@@ -317,7 +329,8 @@ fn prepare(page: &Page, owner: u16, class: usize) {
 
 /// Frees a block. An offset that names none is ignored.
 pub(crate) fn free(space: &Space, offset: u64) {
-    let Some((index, page)) = space.page_of(offset).and_then(|at| Some((at, space.page(at)?))) else {
+    let Some((index, page)) = space.page_of(offset).and_then(|at| Some((at, space.page(at)?)))
+    else {
         return;
     };
     match Kind::of(page) {

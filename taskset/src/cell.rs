@@ -1,9 +1,9 @@
 //! Data in the arena that tasks change: copy on write.
 //!
-//! A cell names a block. A change writes a new block, and one compare-and-swap puts it in place of the
-//! old one: a death leaves the cell as it was or as it is to be, and readers see the one or the other.
-//! The old block is freed. A reader that has begun to copy it notices that the cell names another, or
-//! the same block with a later version, and begins again.
+//! A cell names a block. A change writes a new block, and one compare-and-swap puts it in place of
+//! the old one: a death leaves the cell as it was or as it is to be, and readers see the one or the
+//! other. The old block is freed. A reader that has begun to copy it notices that the cell names
+//! another, or the same block with a later version, and begins again.
 
 use std::mem;
 
@@ -94,7 +94,9 @@ impl<'a> CellRef<'a> {
 
     /// Replaces the content by what `change` makes of it, which may be called several times.
     pub(crate) fn update(
-        self, blocks: &Blocks<'_>, mut change: impl FnMut(&[u8]) -> Vec<u8>,
+        self,
+        blocks: &Blocks<'_>,
+        mut change: impl FnMut(&[u8]) -> Vec<u8>,
     ) -> Result<()> {
         loop {
             let (old, bytes) = self.read_versioned()?;

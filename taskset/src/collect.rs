@@ -1,9 +1,9 @@
 //! What is done when a process opens an arena that no other has: all its workers are dead.
 //!
-//! Their tasks go back to the queues. Then the blocks that some set, queue or cell names are marked,
-//! in this process's memory, and all others are freed: those of sets that were removed, and the few
-//! that deaths have left behind. Until it is done no other process takes a block, so that a process that
-//! dies here is followed by one that does all of it again.
+//! Their tasks go back to the queues. Then the blocks that some set, queue or cell names are
+//! marked, in this process's memory, and all others are freed: those of sets that were removed, and
+//! the few that deaths have left behind. Until it is done no other process takes a block, so that a
+//! process that dies here is followed by one that does all of it again.
 
 use std::collections::HashSet;
 
@@ -31,7 +31,8 @@ pub(crate) fn prepare(space: &Space) {
         }
     }
     set::table(space).retain(|at| SetRef::open(space, at).is_ok_and(SetRef::is_kept));
-    let mut marks = Marks { space, small: vec![[0; 16]; space.committed() as usize], large: HashSet::new() };
+    let mut marks =
+        Marks { space, small: vec![[0; 16]; space.committed() as usize], large: HashSet::new() };
     marks.table(set::table(space));
     for set in sets() {
         marks.block(set.offset());
@@ -114,7 +115,11 @@ pub(crate) fn used(space: &Space) -> (u64, u64) {
     for page in (0..space.committed()).filter_map(|at| space.page(at)) {
         match Kind::of(page) {
             Kind::Small { .. } => {
-                small += page.bits.iter().map(|bits| u64::from(bits.load(Acquire).count_ones())).sum::<u64>();
+                small += page
+                    .bits
+                    .iter()
+                    .map(|bits| u64::from(bits.load(Acquire).count_ones()))
+                    .sum::<u64>();
             }
             Kind::Large { .. } => large += 1,
             _ => {}

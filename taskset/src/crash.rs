@@ -88,5 +88,8 @@ macro_rules! counted {
     };
 }
 
-counted! { AtomicU64, atomic::AtomicU64, u64, swap fetch_add fetch_or fetch_and fetch_max fetch_min }
+counted! {
+    AtomicU64, atomic::AtomicU64, u64,
+    swap fetch_add fetch_or fetch_and fetch_max fetch_min
+}
 counted! { AtomicBits, AtomicU128, u128, swap }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::barrier::{CannotJoin, NotLockFree, Removed};
+use crate::limits::{LAYOUT_VERSION, NAME_BYTES_MAX};
 
 /// Why an arena cannot be used, or a task cannot be added or run. The arena is as good as before.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +41,7 @@ pub enum Error {
     /// The file was made by another version of this crate.
     #[error(
         "the arena `{}` has layout {found}, and this program knows layout {}: finish it with the \
-         program that made it, or remove it", .path.display(), crate::arena::LAYOUT_VERSION
+         program that made it, or remove it", .path.display(), LAYOUT_VERSION
     )]
     OtherLayout {
         /// The file.
@@ -119,7 +120,7 @@ pub enum Error {
         offset: u64,
     },
     /// The name of a set is too long.
-    #[error("a set's name has 1 to {max} bytes, and this one has {0}", max = crate::set::NAME_BYTES_MAX)]
+    #[error("a set's name has 1 to {NAME_BYTES_MAX} bytes, and this one has {0}")]
     Name(usize),
     /// The two highest numbers are the set's own.
     #[error("no task has the number {0}: the two highest are kept for the set itself")]

@@ -37,8 +37,8 @@ impl Worker<'_> {
 }
 
 impl<'w> TaskSet<'w> {
-    /// Adds a task, which can run at once. If the set has a task with this number, and with this code,
-    /// that is it: `false`.
+    /// Adds a task, which can run at once. If the set has a task with this number, and with this
+    /// code, that is it: `false`.
     ///
     /// # Errors
     /// There is no room, the number is another task's, or the set has ended without this task.
@@ -53,7 +53,11 @@ impl<'w> TaskSet<'w> {
     /// # Errors
     /// As above.
     pub fn after(
-        &self, awaited: &[Awaited], number: u64, code: Code, argument: &[u8],
+        &self,
+        awaited: &[Awaited],
+        number: u64,
+        code: Code,
+        argument: &[u8],
     ) -> Result<bool> {
         if [END, CONTINUATION].contains(&number) {
             return Err(Error::Number(number));
@@ -68,8 +72,8 @@ impl<'w> TaskSet<'w> {
         self.put(number, code, argument, &awaited)
     }
 
-    /// Says which task follows when all others of the set have finished: its *continuation*. One worker
-    /// runs it; if that dies, another. The set has finished when the continuation has.
+    /// Says which task follows when all others of the set have finished: its *continuation*. One
+    /// worker runs it; if that dies, another. The set has finished when the continuation has.
     ///
     /// # Errors
     /// As of [`add`](Self::add).
@@ -123,13 +127,13 @@ impl<'w> TaskSet<'w> {
         Ok(Awaited(self.set.task(CONTINUATION)?.map_or(self.set.offset(), |task| task.offset)))
     }
 
-    /// Runs tasks by this function, of this set and of others, until the set has finished. Each worker
-    /// that calls this takes part. Meanwhile tasks may add tasks.
+    /// Runs tasks by this function, of this set and of others, until the set has finished. Each
+    /// worker that calls this takes part. Meanwhile tasks may add tasks.
     ///
-    /// The function is given a task, and returns its result. What it does must be *idempotent*: if the
-    /// worker dies within, another worker runs the task again, and only results and changes of
-    /// [cells](Self::cell) are never half done. If it panics, the worker leaves, and another runs the
-    /// task.
+    /// The function is given a task, and returns its result. What it does must be *idempotent*: if
+    /// the worker dies within, another worker runs the task again, and only results and changes of
+    /// [cells](Self::cell) are never half done. If it panics, the worker leaves, and another runs
+    /// the task.
     ///
     /// # Errors
     /// There is no room for a result, or this worker was taken for dead.
@@ -170,8 +174,8 @@ impl<'w> TaskSet<'w> {
         Ok(Cell { worker: self.worker, cell })
     }
 
-    /// Gives up a set that has finished; `false` if it has not. It is not found any more, and its memory
-    /// is free when the arena is next opened by a process alone.
+    /// Gives up a set that has finished; `false` if it has not. It is not found any more, and its
+    /// memory is free when the arena is next opened by a process alone.
     ///
     /// # Errors
     /// The set is damaged.
@@ -193,11 +197,11 @@ impl Cell<'_> {
         self.cell.read()
     }
 
-    /// Replaces the content by what `change` makes of it, as a whole: after a death it is the old or the
-    /// new one. `change` is called again if another worker was quicker.
+    /// Replaces the content by what `change` makes of it, as a whole: after a death it is the old
+    /// or the new one. `change` is called again if another worker was quicker.
     ///
-    /// A task that is run again does its updates again. So that this has no effect, the content should
-    /// say what it has: the numbers of the tasks that have added to a sum, say.
+    /// A task that is run again does its updates again. So that this has no effect, the content
+    /// should say what it has: the numbers of the tasks that have added to a sum, say.
     ///
     /// # Errors
     /// There is no room for the new content, or the old one is damaged.

@@ -1,12 +1,12 @@
 //! Sets of tasks in memory that several processes share and that outlives them.
 //!
-//! The memory is a mapped file, the *arena*: in `/dev/shm`, or on a DAX or CXL device. Tasks, queues and
-//! what runs lie there, where each worker sees them. So any worker can take and finish the work of any
-//! other, without messages and without a manager: a process that is killed loses nothing that it had
-//! published, and a job that is killed whole finds its sets as they were.
+//! The memory is a mapped file, the *arena*: in `/dev/shm`, or on a DAX or CXL device. Tasks,
+//! queues and what runs lie there, where each worker sees them. So any worker can take and finish
+//! the work of any other, without messages and without a manager: a process that is killed loses
+//! nothing that it had published, and a job that is killed whole finds its sets as they were.
 //!
-//! This crate knows tasks, numbers and bytes. It must never know MPI or PEs, nor what the code of a task
-//! means: that is 16 bytes of the program's.
+//! This crate knows tasks, numbers and bytes. It must never know MPI or PEs, nor what the code of a
+//! task means: that is 16 bytes of the program's.
 //!
 //! ```
 //! use ultramarine_taskset::{Arena, Options};
@@ -62,16 +62,19 @@
 //!
 //! # When a process dies
 //!
-//! All changes of the arena are single atomic steps, and there are no locks in it. Each file says what a
-//! death leaves after each of its steps. Two rules stand above them. Whatever a dead worker has left half
-//! done, any other can do again, with the same effect. And a set ends only when a [sweep](sweep) has seen
-//! each of its tasks finished: all that brings tasks to workers sooner may fail.
+//! All changes of the arena are single atomic steps, and there are no locks in it. Each file says
+//! what a death leaves after each of its steps. Two rules stand above them. Whatever a dead worker
+//! has left half done, any other can do again, with the same effect. And a set ends only when a
+//! [sweep](sweep) has seen each of its tasks finished: all that brings tasks to workers sooner may
+//! fail.
 
 #![deny(unsafe_code)]
 
 pub mod barrier;
 #[cfg(all(test, not(loom)))]
 mod crash;
+mod limits;
+mod memory;
 pub mod queue;
 mod state;
 mod sync;
@@ -111,6 +114,8 @@ mod tests;
 #[cfg(not(loom))]
 mod worker;
 
+pub use limits::WORKERS_MAX;
+pub use memory::Memory;
 #[cfg(not(loom))]
 pub use {
     error::{Error, Result},
@@ -120,15 +125,3 @@ pub use {
     task::Code,
     worker::Worker,
 };
-
-use sync::AtomicU64;
-
-/// The largest number of workers at a time.
-pub const WORKERS_MAX: usize = 256;
-
-/// Shared memory as one process sees it. References in it are offsets in bytes.
-pub trait Memory {
-    /// The `count` words of 64 bits from `offset`, or `None` unless all of them lie in this memory
-    /// and `offset` is aligned. Neither number can be trusted: both may come from a damaged object.
-    fn words(&self, offset: u64, count: usize) -> Option<&[AtomicU64]>;
-}

@@ -6,15 +6,15 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::WORKERS_MAX;
 use crate::arena::{Access, Identity, Space};
 use crate::barrier::require_lock_free;
+use crate::collect;
 use crate::error::{Error, Result};
+use crate::limits::WORKERS_MAX;
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::fill;
 use crate::worker::life::{Life, Phase};
 use crate::worker::{Own, Worker};
-use crate::collect;
 
 /// Beats of a process while another waits for one.
 const BEATS: u32 = 8;
@@ -34,8 +34,8 @@ impl Options {
         Self { identity, silent_after: Duration::from_secs(30) }
     }
 
-    /// The largest size that the arena may come to have, if it is made now: 16 GiB. Only what is used
-    /// takes memory.
+    /// The largest size that the arena may come to have, if it is made now: 16 GiB. Only what is
+    /// used takes memory.
     #[must_use]
     pub fn size_bytes(mut self, size: u64) -> Self {
         self.identity.size_bytes = size;
@@ -67,8 +67,8 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Opens the arena in this file, which is made if there is none. If no other process has it open,
-    /// this takes over all that a former job has left in it, and begins a new job.
+    /// Opens the arena in this file, which is made if there is none. If no other process has it
+    /// open, this takes over all that a former job has left in it, and begins a new job.
     ///
     /// # Errors
     /// See [`Error`]. A file that is refused is left as it was.

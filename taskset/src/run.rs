@@ -1,13 +1,14 @@
 //! What a worker does: it takes tasks, runs them, and meets the others when there are none.
 //!
-//! The running slot names a task before it leaves its queue; the claim is one compare-and-swap, and so
-//! is the end. A worker that dies between them leaves a task that is RUNNING by a dead one, which
-//! another makes READY. So a task is run again only if its worker has died within, and each result
-//! counts once. Tasks must be *idempotent*: what a dead worker has done of one is done again. One that
-//! is not (adds to a sum in a file, say) has that effect twice.
+//! The running slot names a task before it leaves its queue; the claim is one compare-and-swap, and
+//! so is the end. A worker that dies between them leaves a task that is RUNNING by a dead one,
+//! which another makes READY. So a task is run again only if its worker has died within, and each
+//! result counts once. Tasks must be *idempotent*: what a dead worker has done of one is done
+//! again. One that is not (adds to a sum in a file, say) has that effect twice.
 //!
-//! Workers that find no task wait at the set's barrier. The last one to come sweeps the set, and either
-//! ends it or finds tasks; if it dies meanwhile, the others are released again, by its removal.
+//! Workers that find no task wait at the set's barrier. The last one to come sweeps the set, and
+//! either ends it or finds tasks; if it dies meanwhile, the others are released again, by its
+//! removal.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -47,8 +48,8 @@ impl Call<'_> {
         self.task.argument()
     }
 
-    /// How many workers have died while they ran it. A task that kills its workers should not be run
-    /// for ever: return a result that says so.
+    /// How many workers have died while they ran it. A task that kills its workers should not be
+    /// run for ever: return a result that says so.
     pub fn deaths(&self) -> u16 {
         self.deaths
     }
@@ -64,7 +65,9 @@ const PATIENCE_MAX: Duration = Duration::from_millis(100);
 impl<'a> Worker<'a> {
     /// Runs tasks, of this set and of others, until the set has finished.
     pub(crate) fn run<R: AsRef<[u8]>>(
-        &self, set: SetRef<'a>, mut function: impl FnMut(&Call<'_>) -> R,
+        &self,
+        set: SetRef<'a>,
+        mut function: impl FnMut(&Call<'_>) -> R,
     ) -> Result<()> {
         if self.is_running.replace(true) {
             return Err(Error::Nested);
@@ -96,7 +99,9 @@ impl<'a> Worker<'a> {
     /// Runs the task, if it is still ready. A damaged one is left out.
     #[inline]
     pub(crate) fn execute<R: AsRef<[u8]>>(
-        &self, offset: u64, function: &mut impl FnMut(&Call<'_>) -> R,
+        &self,
+        offset: u64,
+        function: &mut impl FnMut(&Call<'_>) -> R,
     ) -> Result<()> {
         let Ok(task) = TaskRef::open(self.space, offset) else { return Ok(()) };
         let Some(claimed) = State::claim(&task.task.state, self.runner) else { return Ok(()) };

@@ -6,11 +6,11 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::WORKERS_MAX;
 use crate::arena::Space;
 use crate::barrier::Barrier;
 use crate::blocks::Blocks;
 use crate::error::{Error, Result};
+use crate::limits::{NAME_BYTES_MAX, WORKERS_MAX};
 use crate::shared::{Offset, shared};
 use crate::state::Status;
 use crate::sync::AtomicU64;
@@ -18,9 +18,6 @@ use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::fill;
 use crate::table::{Inserted, LEVELS, Table};
 use crate::task::{Plan, Task, TaskRef};
-
-/// Longest name of a set.
-pub(crate) const NAME_BYTES_MAX: usize = 128;
 
 /// The number of a set's end.
 pub(crate) const END: u64 = u64::MAX;
@@ -71,7 +68,8 @@ impl<'a> SetRef<'a> {
         }
         let hash = xxh3_64(name.as_bytes());
         let is_it = |offset| {
-            Self::open(space, offset).is_ok_and(|set| set.is_kept() && set.name() == name.as_bytes())
+            Self::open(space, offset)
+                .is_ok_and(|set| set.is_kept() && set.name() == name.as_bytes())
         };
         if let Some(offset) = table(space).find(hash, is_it)? {
             return Self::open(space, offset);

@@ -6,9 +6,10 @@
 //!               └────────────┘
 //! ```
 //!
-//! Each step is one compare-and-swap, so a death leaves the task before it or after it. RUNNING names
-//! the worker and its incarnation, since numbers of workers come again: of all that try to run a
-//! task one succeeds, and one that was taken for dead and comes back cannot finish it any more.
+//! Each step is one compare-and-swap, so a death leaves the task before it or after it. RUNNING
+//! names the worker and its incarnation, since numbers of workers come again: of all that try to
+//! run a task one succeeds, and one that was taken for dead and comes back cannot finish it any
+//! more.
 
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::SeqCst;

@@ -1,5 +1,5 @@
-//! The sweep over a set's tasks: it decides whether the set has finished, and finds what deaths have
-//! lost.
+//! The sweep over a set's tasks: it decides whether the set has finished, and finds what deaths
+//! have lost.
 //!
 //! This is what the rest relies on. Queues, running slots, lists of dependents and barriers bring
 //! tasks to workers quickly, and may lose one to a death at the wrong instant. A set ends only when

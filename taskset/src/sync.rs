@@ -22,10 +22,10 @@ pub(crate) use loom::{
 /// Bits that one compare-and-swap changes. Loom has no atomics of 128 bits: under it, 64 must do.
 #[cfg(not(loom))]
 pub(crate) type Bits = u128;
-#[cfg(not(any(loom, test)))]
-pub(crate) use portable_atomic::AtomicU128 as AtomicBits;
 #[cfg(all(test, not(loom)))]
 pub(crate) use crate::crash::AtomicBits;
+#[cfg(not(any(loom, test)))]
+pub(crate) use portable_atomic::AtomicU128 as AtomicBits;
 
 #[cfg(loom)]
 pub(crate) type Bits = u64;

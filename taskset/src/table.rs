@@ -1,12 +1,12 @@
 //! A table that finds objects by a number: tasks by theirs, sets by the hash of their names.
 //!
-//! It has *levels*, each eight times as large as the one before and made when it is first needed. In
-//! each level a number has one *bucket*, a cache line of eight words. Numbers that follow each other
-//! have the same bucket or the next one, so that tasks that are added in order are found, and swept,
-//! in the order in which they lie in memory. (A million tasks: 23 ns each to sweep instead of 120.) An object is put into the first
-//! free word on the way through the levels, and stays there: the words before it on its way are those
-//! of other objects, for good. So of two workers that insert the same number one wins, and the other
-//! finds that.
+//! It has *levels*, each eight times as large as the one before and made when it is first needed.
+//! In each level a number has one *bucket*, a cache line of eight words. Numbers that follow each
+//! other have the same bucket or the next one, so that tasks that are added in order are found, and
+//! swept, in the order in which they lie in memory. (A million tasks: 23 ns each to sweep instead
+//! of 120.) An object is put into the first free word on the way through the levels, and stays
+//! there: the words before it on its way are those of other objects, for good. So of two workers
+//! that insert the same number one wins, and the other finds that.
 //!
 //! Each word is written once, by one compare-and-swap, with the object complete. A death before it
 //! changes nothing, and one after it nothing more.
@@ -59,7 +59,11 @@ impl<'a> Table<'a> {
 
     /// Inserts an object, unless there is one with this number for which `is_it`.
     pub(crate) fn insert(
-        self, blocks: &Blocks<'_>, number: u64, fresh: Fresh<'_>, is_it: impl Fn(u64) -> bool,
+        self,
+        blocks: &Blocks<'_>,
+        number: u64,
+        fresh: Fresh<'_>,
+        is_it: impl Fn(u64) -> bool,
     ) -> Result<Inserted> {
         loop {
             match self.place(number, &is_it)? {
@@ -137,8 +141,8 @@ fn length(level: usize) -> usize {
     64 << (3 * level)
 }
 
-/// The bucket of a number in a level with this many, a power of two. Each run of numbers that fills a
-/// level begins somewhere else, so that numbers far apart do not share a few buckets.
+/// The bucket of a number in a level with this many, a power of two. Each run of numbers that fills
+/// a level begins somewhere else, so that numbers far apart do not share a few buckets.
 fn bucket(number: u64, buckets: usize) -> usize {
     let near = number / BUCKET as u64;
     let run = near / buckets as u64;
@@ -151,7 +155,7 @@ fn tag(number: u64) -> u64 {
     mix(number) << 48
 }
 
-/// Mixes all bits into all others (Steele, Lea and Flood 2014, SplitMix).
+/// Mixes all bits into all others (Steele, Lea and Flood 2014).
 fn mix(number: u64) -> u64 {
     let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -4,8 +4,8 @@
 //! names the task, and never changes. A *seal* over it tells a task from anything else, so that a
 //! damaged offset in a queue or a table is an error.
 //!
-//! Behind the fixed part lie the argument, a bit for each task that this one awaits, and an entry for
-//! each of them: see [`dependencies`](crate::dependencies).
+//! Behind the fixed part lie the argument, a bit for each task that this one awaits, and an entry
+//! for each of them: see [`dependencies`](crate::dependencies).
 //!
 //! # The result
 //!
@@ -191,10 +191,13 @@ impl<'a> TaskRef<'a> {
         }
     }
 
-    /// Writes a result where `as_claimed` leaves room for it, and finishes the task; `false` if it was
-    /// another's by now. An error leaves it as it is.
+    /// Writes a result where `as_claimed` leaves room for it, and finishes the task; `false` if it
+    /// was another's by now. An error leaves it as it is.
     pub(crate) fn finish(
-        self, blocks: &Blocks<'_>, as_claimed: State, result: &[u8],
+        self,
+        blocks: &Blocks<'_>,
+        as_claimed: State,
+        result: &[u8],
     ) -> Result<bool> {
         let state = &self.task.state;
         if as_claimed.deaths == 0 && result.len() <= SHORT_BYTES {
@@ -219,7 +222,9 @@ impl<'a> TaskRef<'a> {
 
 /// Bytes in a block of their own, behind their number.
 pub(crate) fn write_block<'b>(
-    space: &Space, blocks: &'b Blocks<'_>, bytes: &[u8],
+    space: &Space,
+    blocks: &'b Blocks<'_>,
+    bytes: &[u8],
 ) -> Result<Fresh<'b>> {
     let fresh = blocks.take(8 + bytes.len() as u64)?;
     let words = space.words_at(fresh.offset, 1 + bytes.len().div_ceil(8))?;

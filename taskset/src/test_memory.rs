@@ -1,6 +1,7 @@
 //! Memory for the tests of this crate.
 
-use crate::{Memory, sync::AtomicU64};
+use crate::memory::Memory;
+use crate::sync::AtomicU64;
 
 /// Words of zero.
 pub(crate) struct TestMemory(Vec<AtomicU64>);

@@ -26,7 +26,8 @@ const KILLS: u32 = 200;
 const STOP: usize = 1024;
 
 /// Kills a random worker again and again, at least until `is_done`, and has the others end.
-/// `live(worker, life)` is what a worker does; `bury(worker, life)` is called when it has been killed.
+/// `live(worker, life)` is what a worker does; `bury(worker, life)` is called when it has been
+/// killed.
 fn kill_at_random(
     shared: &Shared,
     workers: usize,
@@ -162,7 +163,8 @@ mod barrier {
         }
     }
 
-    /// Meets the others until all is over; `false` when it was released and another that lives had not come.
+    /// Meets the others until all is over; `false` when it was released and another that lives had
+    /// not come.
     fn live(shared: &Shared, slot: usize, incarnation: u32) -> bool {
         let barrier = shared.barrier(0);
         let Ok(mut member) = barrier.join(slot, incarnation) else { return false };

@@ -16,10 +16,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::geteuid;
 
-use super::header::{FIXED_WORDS, Fixed, LAYOUT_VERSION, Layout, MAGIC, UNFINISHED};
+use super::header::{FIXED_WORDS, Fixed, Layout, MAGIC, UNFINISHED};
 use super::map::{Lock, Mapping, lock};
 use super::{PAGE_BYTES, Space, reserve};
 use crate::error::{Error, Result};
+use crate::limits::LAYOUT_VERSION;
 use crate::sync::Ordering::{Acquire, Release};
 use crate::sync::fill;
 
@@ -27,7 +28,7 @@ const GATE: i64 = 0;
 const LIFE: i64 = 1;
 
 /// How long another process may take to open the arena.
-const GATE_MAX: Duration = Duration::from_secs(60);
+const GATE_MAX: Duration = Duration::from_mins(1);
 
 /// What an arena is to be, and who asks.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +51,8 @@ pub(crate) enum Access {
 }
 
 impl Space {
-    /// Opens the file, makes an arena of it if it is new, and calls `prepare` while no other process
-    /// of the job can open it.
+    /// Opens the file, makes an arena of it if it is new, and calls `prepare` while no other
+    /// process of the job can open it.
     pub(crate) fn open(
         path: &Path,
         identity: &Identity,
@@ -107,7 +108,8 @@ fn check_owner(file: &File, path: &Path) -> Result<()> {
         return Err(Error::NoArena(path.to_owned()));
     }
     let (owner, user, mode) = (about.uid(), geteuid().as_raw(), about.mode() & 0o777);
-    if owner == user && mode & 0o077 == 0 {
+    let for_others = mode & 0o077;
+    if owner == user && for_others == 0 {
         return Ok(());
     }
     Err(Error::OtherUser { path: path.to_owned(), owner, user, mode })
@@ -155,8 +157,9 @@ fn read_header(file: &File, path: &Path, identity: &Identity) -> Result<Option<L
 fn make(file: &File, path: &Path, identity: &Identity) -> Result<Layout> {
     let io = io_error(path, "made");
     let pages = identity.size_bytes.div_ceil(PAGE_BYTES);
-    let layout = Layout::new(pages, identity.workers)
-        .ok_or_else(|| io(io::Error::new(io::ErrorKind::InvalidInput, "too large, or no worker")))?;
+    let layout = Layout::new(pages, identity.workers).ok_or_else(|| {
+        io(io::Error::new(io::ErrorKind::InvalidInput, "too large, or no worker"))
+    })?;
     // Whatever is there of an earlier attempt goes, and the file is never one without a mark.
     file.write_all_at(&UNFINISHED.to_ne_bytes(), 0).map_err(&io)?;
     file.set_len(8).map_err(&io)?;

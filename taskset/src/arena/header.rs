@@ -6,14 +6,12 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{PAGE_BYTES, Page, Slot};
+use crate::limits::{LAYOUT_VERSION, WORKERS_MAX};
 use crate::shared::shared;
 use crate::sync::AtomicU64;
 
 /// Levels of a [table](crate::table).
 pub(crate) const LEVELS: usize = 8;
-
-/// The version of all that lies in an arena.
-pub(crate) const LAYOUT_VERSION: u64 = 1;
 
 /// How an arena begins.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"UMarena\n");
@@ -41,7 +39,7 @@ shared! {
         /// No worker has had a number from this one on.
         pub(crate) workers_used: AtomicU64,
         /// A bit for each worker that waits for tasks; a hint.
-        pub(crate) idle: [AtomicU64; crate::WORKERS_MAX / 64],
+        pub(crate) idle: [AtomicU64; WORKERS_MAX / 64],
         /// The sets, by their names: a [table](crate::table).
         pub(crate) sets: [AtomicU64; LEVELS],
     }
@@ -96,11 +94,11 @@ impl Layout {
         let pages_at = end.checked_next_multiple_of(PAGE_BYTES)?;
         let file_bytes = pages_at.checked_add(pages.checked_mul(PAGE_BYTES)?)?;
         // The words that name blocks have 48 bits for their offsets.
-        let is_fit = file_bytes < 1 << 48 && (1..=crate::WORKERS_MAX as u64).contains(&workers);
+        let is_fit = file_bytes < 1 << 48 && (1..=WORKERS_MAX as u64).contains(&workers);
         is_fit.then_some(Self { pages, workers, descriptors_at, pages_at, file_bytes })
     }
 
-    pub(super) fn slot(&self, worker: usize) -> u64 {
+    pub(super) fn slot(worker: usize) -> u64 {
         HEADER_BYTES + (worker * size_of::<Slot>()) as u64
     }
 

@@ -25,11 +25,11 @@ use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
 pub(crate) use file::{Access, Identity};
-pub(crate) use header::{Header, LAYOUT_VERSION, Layout};
+pub(crate) use header::{Header, Layout};
 pub(crate) use slot::{PENDING, Slot};
 
-use crate::Memory;
 use crate::error::{Error, Result};
+use crate::memory::Memory;
 use crate::shared::{Offset, Shared, shared};
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::{AcqRel, Acquire};
@@ -75,7 +75,7 @@ impl Space {
     #[inline]
     pub(crate) fn slot(&self, worker: usize) -> &Slot {
         assert!(worker < self.layout.workers as usize, "no worker has the number {worker}");
-        self.fixed(self.layout.slot(worker))
+        self.fixed(Layout::slot(worker))
     }
 
     /// What lies before the pages, which is there from the beginning.

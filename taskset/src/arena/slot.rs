@@ -26,7 +26,8 @@ shared! {
         /// The offset of the set at whose barrier it is, and how many it has been at.
         pub(crate) meeting: AtomicU64,
         pub(crate) meetings: AtomicU64,
-        /// The blocks in its hands: their offsets, or 0, and those of the words that will name them.
+        /// The blocks in its hands: their offsets, or 0, and those of the words that will name
+        /// them.
         pub(crate) pending: [AtomicU64; PENDING],
         pub(crate) links: [AtomicU64; PENDING],
         /// The offsets of its queue's rings. They stay for the worker that has the slot next.

@@ -1,18 +1,18 @@
 //! A barrier whose members may join, leave and die while others wait.
 //!
-//! It has a *slot* for each member, and one word of 128 bits that a single compare-and-swap changes:
-//! how many members wait, a sequence number of the membership, and one of the releases. A member
-//! that arrives counts the active slots. If it is the last, it sets the number of those waiting to 0 and
-//! adds 1 to the release sequence; else it adds 1 to the number of those waiting, and waits for a
-//! change of either sequence.
+//! It has a *slot* for each member, and one word of 128 bits that a single compare-and-swap
+//! changes: how many members wait, a sequence number of the membership, and one of the releases. A
+//! member that arrives counts the active slots. If it is the last, it sets the number of those
+//! waiting to 0 and adds 1 to the release sequence; else it adds 1 to the number of those waiting,
+//! and waits for a change of either sequence.
 //!
 //! # A change of the membership cancels all waiting
 //!
 //! The number of those waiting counts arrivals *since a sequence last changed*. Who adds 1 to the
 //! membership sequence sets that number to 0 in the same compare-and-swap. All who waited return
-//! [`Outcome::Changed`], help with what a dead member left, and come back. So no one corrects the number
-//! for a member that died, and whether it had been counted does not matter; and a change that is
-//! announced twice costs a round of returns, no more.
+//! [`Outcome::Changed`], help with what a dead member left, and come back. So no one corrects the
+//! number for a member that died, and whether it had been counted does not matter; and a change
+//! that is announced twice costs a round of returns, no more.
 //!
 //! # A slot
 //!
@@ -29,28 +29,30 @@
 //!
 //! # Why a release is right
 //!
-//! A member reads the word, then all slots, then changes the word if it is still the same. It does not
-//! go on while a slot is leaving. Suppose that member X is counted in the word and has since been
-//! removed. X's slot was active when it arrived, so it was set to leaving after that, and freed after
-//! an announcement, which changed the word. Who sees the slot free sees the changed word, and who
-//! sees it leaving stops. So at a successful change each member that is counted was seen active; if as
-//! many are counted as are active, these are the same members. Likewise for one that joins: its slot
-//! is active before it announces the change, so each arrival after that counts it.
+//! A member reads the word, then all slots, then changes the word if it is still the same. It does
+//! not go on while a slot is leaving. Suppose that member X is counted in the word and has since
+//! been removed. X's slot was active when it arrived, so it was set to leaving after that, and
+//! freed after an announcement, which changed the word. Who sees the slot free sees the changed
+//! word, and who sees it leaving stops. So at a successful change each member that is counted was
+//! seen active; if as many are counted as are active, these are the same members. Likewise for one
+//! that joins: its slot is active before it announces the change, so each arrival after that counts
+//! it.
 //!
-//! Acquire and release suffice for that: the announcement happens before the slot is freed (release),
-//! who sees it free (acquire) can no longer change the older word, and all changes of the word
-//! are read-modify-writes, so that each acquires those before it.
+//! Acquire and release suffice for that: the announcement happens before the slot is freed
+//! (release), who sees it free (acquire) can no longer change the older word, and all changes of
+//! the word are read-modify-writes, so that each acquires those before it.
 //!
 //! # When a member dies
 //!
 //! The others notice (the barrier does not know how) and call [`remove`](Barrier::remove). This is
-//! right wherever the member died: in `join` before the announcement its slot is active, and the others
-//! wait for it until it is removed; in `leave` any waiting member finishes its step; while waiting, it
-//! may be counted, and even let the others go, as it had arrived. Members that wait must be able to
-//! notice a death, so [`wait`](Barrier::wait) calls the caller's `pause` between its looks at the word.
+//! right wherever the member died: in `join` before the announcement its slot is active, and the
+//! others wait for it until it is removed; in `leave` any waiting member finishes its step; while
+//! waiting, it may be counted, and even let the others go, as it had arrived. Members that wait
+//! must be able to notice a death, so [`wait`](Barrier::wait) calls the caller's `pause` between
+//! its looks at the word.
 //!
-//! A member that was removed by mistake gets [`Removed`] at its next `wait`, and cannot join with its
-//! old incarnation.
+//! A member that was removed by mistake gets [`Removed`] at its next `wait`, and cannot join with
+//! its old incarnation.
 //!
 //! The barrier never knows what its members do, nor who is alive.
 //!
@@ -86,8 +88,9 @@ use crate::sync::{
 use slot::{Slot, State};
 use word::Word;
 
-/// Looks at the word before a member pauses: some 10 µs.
-const SPINS: u32 = if cfg!(loom) { 1 } else { 1000 };
+/// Looks at the word before a member pauses, about 2 µs. With ten times as many, four processes on
+/// two cores took three times as long to meet (34 µs, not 13 µs); two on two cores took the same.
+const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
 
 /// See the [module](self). It has room for `SLOTS` members.
 #[derive(Debug)]
@@ -104,7 +107,8 @@ pub struct Barrier<const SLOTS: usize> {
 pub struct Member {
     slot: usize,
     incarnation: u32,
-    /// The membership sequence that it has answered with [`Outcome::Changed`], or at which it joined.
+    /// The membership sequence that it has answered with [`Outcome::Changed`], or at which it
+    /// joined.
     seen: u64,
 }
 
@@ -116,8 +120,8 @@ pub enum Outcome {
         /// Whether this is the member that came last. It may die before it does anything.
         leader: bool,
     },
-    /// The membership has changed since this member last returned, or [`Barrier::recall`] was called: look
-    /// for work, and come back.
+    /// The membership has changed since this member last returned, or [`Barrier::recall`] was
+    /// called: look for work, and come back.
     Changed,
 }
 
@@ -173,14 +177,14 @@ pub enum CannotJoin {
 /// The processor cannot change 128 bits at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this processor has no lock-free compare-and-swap of 128 bits (cmpxchg16b on x86-64): processes \
-     cannot meet at a barrier in shared memory"
+    "this processor has no lock-free compare-and-swap of 128 bits (cmpxchg16b on x86-64): \
+     processes cannot meet at a barrier in shared memory"
 )]
 pub struct NotLockFree;
 
-/// Refuses a processor that cannot change 128 bits at once. There, `portable-atomic` falls back to a
-/// lock in the process's own memory, which other processes do not see. It finds that out as the program
-/// runs, unless the target's features say so at compile time.
+/// Refuses a processor that cannot change 128 bits at once. There, `portable-atomic` falls back to
+/// a lock in the process's own memory, which other processes do not see. It finds that out as the
+/// program runs, unless the target's features say so at compile time.
 ///
 /// # Errors
 /// [`NotLockFree`].
@@ -193,6 +197,9 @@ pub fn require_lock_free() -> Result<(), NotLockFree> {
 }
 
 /// A pause for [`Barrier::wait`]: gives up the processor, then sleeps, from 20 µs up to 1 ms.
+///
+/// Works across hosts. A futex, for which the last to come must enter the kernel, was no better on
+/// one host, whether all come at once or one 3 ms late (`examples/taskset_cost.rs`).
 pub fn pause(round: u32) {
     match round.checked_sub(16) {
         None => thread::yield_now(),
@@ -218,9 +225,9 @@ impl<const SLOTS: usize> Barrier<SLOTS> {
         }
     }
 
-    /// Makes the caller a member. The slot is its own as long as it lives; the incarnation is higher
-    /// than any before in this slot, and at least 1. An earlier one that is still there is removed: the
-    /// caller knows that it is dead.
+    /// Makes the caller a member. The slot is its own as long as it lives; the incarnation is
+    /// higher than any before in this slot, and at least 1. An earlier one that is still there is
+    /// removed: the caller knows that it is dead.
     ///
     /// # Errors
     /// [`CannotJoin`].
@@ -247,6 +254,7 @@ impl<const SLOTS: usize> Barrier<SLOTS> {
     }
 
     /// Ends a membership. Others go on without it. To join again takes a new incarnation.
+    #[allow(clippy::needless_pass_by_value, reason = "a membership ends here")]
     pub fn leave(&self, member: Member) {
         self.remove(member.slot, member.incarnation);
     }
@@ -281,10 +289,10 @@ impl<const SLOTS: usize> Barrier<SLOTS> {
         self.load().release
     }
 
-    /// Waits until all members do, or until the membership changes. A change that the member has not
-    /// been told of ends the wait at once.
+    /// Waits until all members do, or until the membership changes. A change that the member has
+    /// not been told of ends the wait at once.
     ///
-    /// After some 10 µs `pause` is called, and again between looks at the word, with 0, 1, 2, ….
+    /// After some 2 µs `pause` is called, and again between looks at the word, with 0, 1, 2, ….
     /// There the caller shows that it lives, looks for dead members and removes them, and sleeps
     /// ([`pause()`] does only that). It can end the wait by [`recall`](Self::recall).
     ///

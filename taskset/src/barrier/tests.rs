@@ -91,7 +91,9 @@ fn a_damaged_slot_is_no_member() {
 
 proptest! {
     #[test]
-    fn a_word_keeps_its_parts(waiting: u32, membership in 0..1_u64 << 48, release in 0..1_u64 << 48) {
+    fn a_word_keeps_its_parts(
+        waiting: u32, membership in 0..1_u64 << 48, release in 0..1_u64 << 48,
+    ) {
         let word = Word { waiting: waiting.into(), membership, release };
         prop_assert_eq!(Word::from_bits(word.bits()), word);
         let released = Word::from_bits(word.released().bits());

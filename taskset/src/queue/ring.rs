@@ -1,6 +1,7 @@
 //! The ring of a queue: entries, as many as a power of two, somewhere in shared memory.
 
-use crate::{Memory, sync::AtomicU64};
+use crate::memory::Memory;
+use crate::sync::AtomicU64;
 
 /// Alignment of a ring in bytes. The bits of its offset below this hold its length.
 pub const RING_ALIGN: u64 = 64;
@@ -28,8 +29,9 @@ pub(super) struct Ring<'a> {
 }
 
 impl<'a> Ring<'a> {
-    /// What the queue stores of a ring, one word: its offset, and the logarithm of its length in the
-    /// bits that the offset leaves. A thief needs no header of the ring, which would be a cache miss.
+    /// What the queue stores of a ring, one word: its offset, and the logarithm of its length in
+    /// the bits that the offset leaves. A thief needs no header of the ring, which would be a cache
+    /// miss.
     pub(super) fn word(offset: u64, length: u64) -> u64 {
         offset | u64::from(length.trailing_zeros())
     }

@@ -18,8 +18,8 @@ fn queue_of_8(memory: &TestMemory) -> Queue {
 }
 
 fn set(queue: &Queue, top: u64, bottom: u64) {
-    queue.top.0.store(top, Relaxed);
-    queue.owned.0.bottom.store(bottom, Relaxed);
+    queue.top.store(top, Relaxed);
+    queue.bottom.store(bottom, Relaxed);
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -88,9 +88,12 @@ proptest! {
             let queue = queue_of_8(&memory);
             set(&queue, top, bottom);
             if !keeps_ring {
-                queue.owned.0.ring.store(ring_word, Relaxed);
+                queue.ring.store(ring_word, Relaxed);
             }
-            let _ = (queue.steal(&memory), queue.pop(&memory), queue.push(&memory, 1));
+            if !(1..=8).contains(&count(top, bottom)) {
+                prop_assert_eq!(queue.steal(&memory), Steal::Empty);
+            }
+            let _ = (queue.pop(&memory), queue.push(&memory, 1));
             queue.adopt();
             let (offset, length) = ring(3);
             prop_assert_eq!(queue.grow(&memory, offset, length), Ok(()));

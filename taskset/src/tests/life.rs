@@ -97,23 +97,26 @@ fn start(path: &Path) -> Child {
     in_child("tests::life::child", &format!("{} run", path.display())).spawn().unwrap()
 }
 
-/// Kills workers, again and again; returns whether they had finished before.
-fn kill_some(place: &Place, kills: u64, mut random: impl FnMut() -> u64) -> bool {
+/// Kills workers, again and again, and then all that are left. Returns how many it has killed, and
+/// whether some had finished before.
+fn kill_some(place: &Place, kills: u64, mut random: impl FnMut() -> u64) -> (u64, bool) {
     let mut children: Vec<_> = (0..3).map(|_| start(&place.path())).collect();
+    let mut ended = Vec::new();
     for _ in 0..kills {
         sleep(Duration::from_micros(random() % 30_000));
-        let chosen = &mut children[random() as usize % 3];
-        chosen.kill().unwrap();
-        if !was_killed(chosen.wait().unwrap()) {
-            break;
-        }
-        *chosen = start(&place.path());
+        let chosen = random() as usize % 3;
+        let next = start(&place.path());
+        ended.push(mem::replace(&mut children[chosen], next));
+        let last = ended.last_mut().unwrap();
+        last.kill().unwrap();
+        last.wait().unwrap();
     }
-    let ended = children.iter_mut().map(|child| {
-        let _ = child.kill();
-        !was_killed(child.wait().unwrap())
-    });
-    ended.fold(false, |any, one| any | one)
+    children.iter_mut().for_each(|child| child.kill().unwrap());
+    ended.extend(children);
+    let total = ended.len() as u64;
+    let killed = ended.iter_mut().map(|child| was_killed(child.wait().unwrap()));
+    let killed = killed.filter(|was_killed| *was_killed).count() as u64;
+    (killed, killed < total)
 }
 
 /// A generator (Marsaglia 2003, xorshift), and its seed.
@@ -137,16 +140,17 @@ fn kill_and_finish(kills: u64) -> Result<()> {
     while killed < kills {
         let place = Place::new();
         let arena = place.open();
-        // All are killed at once at the end, and the next begin again.
         for _ in 0..3 {
-            killed += 3;
-            if kill_some(&place, random() % 20, &mut random) {
+            let (more, have_ended) = kill_some(&place, random() % 20, &mut random);
+            killed += more;
+            if have_ended {
                 break;
             }
         }
         drop(arena);
+        // All are killed at once, and the next ones find all dead.
         for _ in 0..2 {
-            kill_some(&place, 0, &mut random);
+            killed += kill_some(&place, random() % 2, &mut random).0;
         }
         let arena = place.open();
         let worker = arena.join()?;
@@ -154,6 +158,7 @@ fn kill_and_finish(kills: u64) -> Result<()> {
         run_all(&worker)?;
         check(&worker)?;
     }
+    println!("{killed} killed");
     Ok(())
 }
 

@@ -122,8 +122,10 @@ fn a_small_arena_says_what_it_needs() -> Result<()> {
     set.add(0, CODE, &[])?;
     let (size_bytes, large) = (1 << 20, vec![1; 3 << 20]);
     let add = set.add(1, CODE, &large);
-    assert!(matches!(add, Err(Error::Full { size_bytes: size, needed_bytes }) if size == size_bytes
-        && (3 << 20..5 << 20).contains(&needed_bytes)));
+    assert!(
+        matches!(add, Err(Error::Full { size_bytes: size, needed_bytes }) if size == size_bytes
+        && (3 << 20..5 << 20).contains(&needed_bytes))
+    );
     let run = set.run(|_| &large[..]);
     assert!(matches!(run, Err(Error::Full { .. })));
     // It is as good as before, to the last block.

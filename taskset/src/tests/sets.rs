@@ -31,7 +31,8 @@ fn a_set_runs_once_and_keeps_its_results() -> Result<()> {
     set.run(|_| -> [u8; 0] { panic!("all are done") })?;
     assert_eq!(runs, 3);
     assert!(set.is_finished()?);
-    let lengths = [7, 1 << 40, u64::MAX - 2].map(|number| set.result(number).unwrap().unwrap().len());
+    let lengths =
+        [7, 1 << 40, u64::MAX - 2].map(|number| set.result(number).unwrap().unwrap().len());
     assert_eq!(lengths.iter().sum::<usize>(), 6);
     Ok(())
 }
@@ -185,7 +186,8 @@ fn cells_change_as_a_whole() -> Result<()> {
                 let cell = worker.set("cells").unwrap().cell(4).unwrap();
                 for _ in 0..500 {
                     cell.update(|old| {
-                        let sum = old.first_chunk().map_or(0, |first| u64::from_le_bytes(*first)) + 1;
+                        let sum =
+                            old.first_chunk().map_or(0, |first| u64::from_le_bytes(*first)) + 1;
                         let content = [sum.to_le_bytes(), [id; 8]].concat();
                         content.repeat(1 + usize::from(id))
                     })

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Each step to ALIVE begins a new incarnation. A worker is dead as soon as its word is TAKEN: what
-//! it had is taken over by that one worker, and by another if that one dies. A worker that was given
-//! up since it was silent may still live, and use its queue and its pages. So its slot stays SILENT,
-//! and is not given to another until the arena is opened alone.
+//! it had is taken over by that one worker, and by another if that one dies. A worker that was
+//! given up since it was silent may still live, and use its queue and its pages. So its slot stays
+//! SILENT, and is not given to another until the arena is opened alone.
 
 use crate::state::Runner;
 use crate::sync::AtomicU64;

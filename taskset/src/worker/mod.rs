@@ -7,8 +7,8 @@
 //! | `takeover` | what becomes of what a dead worker had? |
 //! | here | where does a task wait, and where does the next one come from? |
 //!
-//! A task is named by the running slot before it leaves a queue, so at every instant it is in one or
-//! the other. What is lost nevertheless (a task is ready, and its worker dies before it is in a
+//! A task is named by the running slot before it leaves a queue, so at every instant it is in one
+//! or the other. What is lost nevertheless (a task is ready, and its worker dies before it is in a
 //! queue) a [sweep](crate::sweep) finds.
 
 pub(crate) mod life;
@@ -95,8 +95,7 @@ impl<'a> Worker<'a> {
     /// Has this worker look for work with these others first, the nearest first. It looks with all
     /// others after them, also with those that have died.
     pub fn set_victims(&self, nearest_first: &[usize]) {
-        *self.victims.borrow_mut() =
-            Victims { near: nearest_first.to_vec(), ..Victims::default() };
+        *self.victims.borrow_mut() = Victims { near: nearest_first.to_vec(), ..Victims::default() };
     }
 
     /// Whether the others hold this worker for alive.
@@ -154,7 +153,11 @@ impl<'a> Worker<'a> {
     pub(crate) fn set_idle(&self, worker: usize, is_idle: bool) {
         let (word, bit) = (&self.space.header().idle[worker / 64], 1 << (worker % 64));
         if is_idle != (word.load(Relaxed) & bit != 0) {
-            if is_idle { word.fetch_or(bit, Relaxed) } else { word.fetch_and(!bit, Relaxed) };
+            if is_idle {
+                word.fetch_or(bit, Relaxed)
+            } else {
+                word.fetch_and(!bit, Relaxed)
+            };
         }
     }
 

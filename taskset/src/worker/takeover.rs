@@ -1,10 +1,10 @@
 //! What becomes of what a dead worker had.
 //!
-//! One worker takes it over: the one whose compare-and-swap puts its number into the dead one's life.
-//! If that one dies, the worker that takes it over takes over this, too, and does all of it again.
-//! Each step has the same effect the second time. The queue stays where it is: others steal from
-//! it, and the next worker with the slot goes on with it. So this takes no longer for a million tasks
-//! than for one.
+//! One worker takes it over: the one whose compare-and-swap puts its number into the dead one's
+//! life. If that one dies, the worker that takes it over takes over this, too, and does all of it
+//! again. Each step has the same effect the second time. The queue stays where it is: others steal
+//! from it, and the next worker with the slot goes on with it. So this takes no longer for a
+//! million tasks than for one.
 
 use super::Worker;
 use super::life::{Life, Phase};

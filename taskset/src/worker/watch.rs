@@ -1,9 +1,10 @@
 //! Which workers have died.
 //!
 //! A process of this host is dead when the system says so: its pidfd becomes readable, also while
-//! no parent has collected it. Since numbers of processes come again, the slot says when its process
-//! began. Of a process that this one cannot look for (on another host, or in another container) only
-//! the beat is known: it is given up when that has not changed for a while, by this process's clock.
+//! no parent has collected it. Since numbers of processes come again, the slot says when its
+//! process began. Of a process that this one cannot look for (on another host, or in another
+//! container) only the beat is known: it is given up when that has not changed for a while, by this
+//! process's clock.
 //!
 //! All this is in the memory of the process that watches.
 
@@ -85,7 +86,10 @@ enum Sign {
     Process(OwnedFd),
     /// This process may have no more descriptors: when its process began.
     Born(u32, u64),
-    Beat { count: u64, since: Instant },
+    Beat {
+        count: u64,
+        since: Instant,
+    },
 }
 
 impl Watch {
@@ -134,7 +138,8 @@ impl Watch {
 
     /// Those of them whose processes have ended.
     fn ended(&self, polled: &[Dead]) -> Vec<Dead> {
-        let descriptor = |dead: &Dead| match self.peers[dead.worker].as_ref().map(|peer| &peer.sign) {
+        let descriptor = |dead: &Dead| match self.peers[dead.worker].as_ref().map(|peer| &peer.sign)
+        {
             Some(Sign::Process(descriptor)) => Some(PollFd::new(descriptor, PollFlags::IN)),
             _ => None,
         };
@@ -150,7 +155,10 @@ impl Watch {
     fn sign(&self, slot: &Slot, process: u32) -> Option<Sign> {
         let [born, home] = [&slot.born, &slot.home].map(|word| word.load(Acquire));
         if home != 0 && home != self.own.home {
-            return Some(Sign::Beat { count: slot.beat.count.load(Relaxed), since: Instant::now() });
+            return Some(Sign::Beat {
+                count: slot.beat.count.load(Relaxed),
+                since: Instant::now(),
+            });
         }
         if process == self.own.process {
             let is_here = born == 0 || born == self.own.born;

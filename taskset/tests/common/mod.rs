@@ -1,7 +1,7 @@
 //! Memory that processes share, and processes that share it and may die at any instruction.
 //!
-//! The closures given here run in a child of a process with several threads: they must not allocate,
-//! lock or panic. They say by their result whether all was right.
+//! The closures given here run in a child of a process with several threads: they must not
+//! allocate, lock or panic. They say by their result whether all was right.
 
 #![allow(dead_code, reason = "each test, and the example, uses a part of this")]
 
@@ -23,7 +23,8 @@ unsafe impl Sync for Shared {}
 
 impl Shared {
     pub(crate) fn new(bytes: usize) -> Self {
-        // SAFETY: a new file and a new mapping; the descriptor is closed, the mapping keeps the file.
+        // SAFETY: a new file and a new mapping; the descriptor is closed, the mapping keeps the
+        // file.
         let start = unsafe {
             let file = libc::memfd_create(c"taskset".as_ptr(), 0);
             assert!(file >= 0, "memfd_create: {}", io::Error::last_os_error());
@@ -76,6 +77,22 @@ impl Memory for Shared {
         let first = usize::try_from(offset / 8).ok().filter(|_| offset.is_multiple_of(8))?;
         self.all().get(first..first.checked_add(count)?)
     }
+}
+
+/// Sleeps until [`wake_all`], at most 1 ms, unless the lower half of the word has changed from
+/// `seen`.
+pub(crate) fn sleep_on(word: &AtomicU64, seen: u32) {
+    let timeout = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    // SAFETY: the word lies in memory that lives on, and its lower half comes first (little
+    // endian).
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, &raw const timeout);
+    }
+}
+
+pub(crate) fn wake_all(word: &AtomicU64) {
+    // SAFETY: as above; nothing is written.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, libc::c_int::MAX) };
 }
 
 /// A forked process; killed when this is dropped.
