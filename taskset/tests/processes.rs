@@ -20,7 +20,7 @@ use ultramarine_taskset::{
 };
 
 /// How long a test may take; past that it has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const KILLS: u32 = 200;
 /// Where the parent says that the workers are to end.
 const STOP: usize = 1024;
@@ -134,9 +134,9 @@ mod queue {
             // What the last life had taken; 0 is never looked at.
             run(&shared, running.load(Acquire));
             if worker == 0 {
-                own(&shared, running)
+                own(&shared, running);
             } else {
-                rob(&shared, running)
+                rob(&shared, running);
             }
             true
         };

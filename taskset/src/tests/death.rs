@@ -83,30 +83,30 @@ fn dies_after(path: &Path, changes: i64) -> bool {
 }
 
 /// After each death the next process has the arena alone.
-fn alone(points: impl Iterator<Item = i64>) {
+fn alone(points: impl Iterator<Item = (i64, i64)>) {
     let (_, blocks) = whole_life();
-    for point in points {
+    for (point, next) in points {
         let place = Place::new();
         assert!(dies_after(&place.path(), point), "no death after {point} changes");
         // The second one dies as well, somewhere else.
-        dies_after(&place.path(), point * 7 % 97 + 1);
+        dies_after(&place.path(), next);
         live(&place.path()).unwrap();
         let arena = place.open();
         check(&arena.join().unwrap());
-        assert_eq!(used(arena.space()), blocks, "blocks in use after a death at {point}");
+        assert_eq!(used(arena.space()), blocks, "blocks in use after deaths at {point}, {next}");
     }
 }
 
 /// Another worker of the job lives on.
-fn among_others(points: impl Iterator<Item = i64>) {
-    for point in points {
+fn among_others(points: impl Iterator<Item = (i64, i64)>) {
+    for (point, next) in points {
         let place = Place::new();
         let arena = place.open();
         let worker = arena.join().unwrap();
         dies_after(&place.path(), point);
         // Some of these die while they take over the first.
-        dies_after(&place.path(), point * 13 % 400 + 1);
-        work(&worker).unwrap_or_else(|error| panic!("after {point} changes: {error}"));
+        dies_after(&place.path(), next);
+        work(&worker).unwrap_or_else(|error| panic!("deaths at {point}, {next}: {error}"));
         check(&worker);
         let (small, large) = used(arena.space());
         drop(worker);
@@ -115,22 +115,28 @@ fn among_others(points: impl Iterator<Item = i64>) {
         let left = used(arena.space());
         check(&arena.join().unwrap());
         // See `blocks`: one that was about to be freed, for each death.
-        assert!(small - left.0 <= 2 && large == left.1, "lost after a death at {point}");
+        assert!(small - left.0 <= 2 && large == left.1, "lost after deaths at {point}, {next}");
     }
+}
+
+/// All points of a life, each with one of the next.
+fn points(shift: i64) -> impl Iterator<Item = (i64, i64)> {
+    let (changes, _) = whole_life();
+    println!("{changes} changes");
+    (1..changes).map(move |point| (point, (point * 61 + 97 * shift) % changes + 1))
 }
 
 #[test]
 fn deaths_at_some_instructions() {
-    let (changes, _) = whole_life();
-    alone((1..changes).step_by(23));
-    among_others((1..changes).step_by(19));
+    alone(points(0).step_by(23));
+    among_others(points(0).step_by(19));
 }
 
 #[test]
-#[ignore = "takes a minute or two: a process for each of some thousand deaths"]
+#[ignore = "takes a minute: some thousands of processes die"]
 fn deaths_at_all_instructions() {
-    let (changes, _) = whole_life();
-    println!("{changes} changes");
-    alone(1..changes);
-    among_others(1..changes);
+    for shift in 0..4 {
+        alone(points(shift));
+        among_others(points(shift));
+    }
 }
