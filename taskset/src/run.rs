@@ -83,11 +83,9 @@ impl<'a> Worker<'a> {
             if !self.is_alive() {
                 return Err(Error::Expelled);
             }
-            if self.look_for_dead() {
-                continue;
-            }
             if let Outcome::Released { leader: true } = meeting.wait()? {
                 let begun = Instant::now();
+                self.look_for_dead();
                 if self.sweep(set)? == Swept::Nothing {
                     self.rest(begun.elapsed());
                 }
