@@ -1,6 +1,7 @@
 //! What programs call: sets by their names, tasks and results by their numbers.
 
 use crate::cell::CellRef;
+use crate::closing::keep_open;
 use crate::error::{Error, Result};
 use crate::run::Call;
 use crate::set::{CONTINUATION, END, SetRef};
@@ -91,7 +92,7 @@ impl<'w> TaskSet<'w> {
         if !is_new {
             return self.found(task, &plan);
         }
-        if number != CONTINUATION && !self.set.keep_open() {
+        if number != CONTINUATION && !keep_open(&self.set.end.task.state) {
             return Err(Error::Finished(number));
         }
         if task.state().status == Status::Ready || task.enlist()? {

@@ -56,7 +56,7 @@
 //! | `barrier` | where do workers meet? |
 //! | `worker` | what does a worker have, and what becomes of it when the worker dies? |
 //! | `run` | what does a worker do? |
-//! | `sweep` | when has a set ended, and what if a task is lost? |
+//! | `sweep`, `closing` | when has a set ended, and what if a task is lost? |
 //! | `cell` | how do tasks change data? |
 //! | `collect` | what if all workers are dead? |
 //!
@@ -71,10 +71,13 @@
 #![deny(unsafe_code)]
 
 pub mod barrier;
+mod closing;
 #[cfg(all(test, not(loom)))]
 mod crash;
 mod limits;
 mod memory;
+#[cfg(all(test, loom))]
+mod model;
 pub mod queue;
 mod state;
 mod sync;

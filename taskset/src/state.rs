@@ -11,8 +11,8 @@
 //! run a task one succeeds, and one that was taken for dead and comes back cannot finish it any
 //! more.
 
-use crate::sync::AtomicU64;
 use crate::sync::Ordering::SeqCst;
+use crate::sync::{AtomicU64, load};
 
 /// The bits of a word that name a block; the others are for the word's owner.
 pub(crate) const BLOCK_MASK: u64 = (1 << 48) - 1;
@@ -51,7 +51,7 @@ impl State {
     }
 
     pub(crate) fn load(word: &AtomicU64) -> Self {
-        Self::from_bits(word.load(SeqCst))
+        Self::from_bits(load(word))
     }
 
     pub(crate) fn bits(self) -> u64 {

@@ -12,14 +12,13 @@
 //! | WAITING, and all it awaits has finished | makes it READY, as above |
 //! | WAITING for another set | sweeps that, too |
 //!
-//! A task that is added at the same time must not be left behind. Before the sweep the set's end is
-//! *closing*, in an attempt with a number of its own. Whoever adds a task puts it into the table and
-//! then looks at the end: if it is closing, it opens it again, and the attempt fails.
+//! A task that is added at the same time is not left behind: see [`closing`](crate::closing).
 
 use std::collections::HashSet;
 
+use crate::closing::Attempt;
 use crate::error::{Error, Result};
-use crate::set::{CONTINUATION, END, SetRef};
+use crate::set::{CONTINUATION, SetRef};
 use crate::state::{State, Status};
 use crate::task::TaskRef;
 use crate::worker::Worker;
@@ -57,18 +56,15 @@ impl<'a> Worker<'a> {
 
     /// Ends the set if all of its tasks have finished. Returns how many tasks it has made ready.
     fn close(&self, set: SetRef<'a>, others: &mut Vec<u64>) -> Result<usize> {
-        let old = set.end.state();
-        let Status::Waiting(attempt) = old.status else {
-            // It has ended; whoever ended it may have died before it told the continuation.
+        if set.end.is_finished() {
+            // Whoever ended it may have died before it told the continuation.
             return match set.task(CONTINUATION)? {
                 Some(continuation) => Ok(usize::from(self.mend(continuation, others)?)),
                 None => Ok(0),
             };
-        };
-        let closing = Status::Waiting(attempt_after(attempt) | CLOSING);
-        if !old.become_in(&set.end.task.state, closing) {
-            return Ok(0);
         }
+        let end = &set.end.task.state;
+        let Some(attempt) = Attempt::begin(end) else { return Ok(0) };
         let (mut open, mut found, mut damaged) = (0, 0, None);
         for offset in set.tasks().objects() {
             match TaskRef::open(self.space, offset) {
@@ -85,10 +81,9 @@ impl<'a> Worker<'a> {
         if let Some(offset) = damaged.filter(|_| open == 0) {
             return Err(Error::Damaged { what: "task", offset });
         }
-        let closed = State { status: closing, ..old };
         if open > 0 {
-            closed.become_in(&set.end.task.state, Status::Waiting(attempt_after(attempt)));
-        } else if closed.become_in(&set.end.task.state, Status::Finished(0)) {
+            attempt.give_up(end);
+        } else if attempt.finish(end) {
             found += self.tell(set.end)?;
         }
         Ok(found)
@@ -135,14 +130,6 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// The bit of a set's end that says that it is about to finish; those above it number the attempts.
-const CLOSING: u64 = 1;
-
-/// The next attempt, open.
-fn attempt_after(attempt: u64) -> u64 {
-    (attempt & !CLOSING) + 2
-}
-
 impl SetRef<'_> {
     /// Whether all of its tasks have finished, and its continuation.
     pub(crate) fn has_finished(self) -> Result<bool> {
@@ -150,23 +137,5 @@ impl SetRef<'_> {
             return Ok(false);
         }
         Ok(self.task(CONTINUATION)?.is_none_or(TaskRef::is_finished))
-    }
-
-    /// Keeps the set open for a task that is in the table now; `false` if it has ended without it.
-    pub(crate) fn keep_open(self) -> bool {
-        debug_assert_eq!(self.end.number(), END);
-        loop {
-            let state = self.end.state();
-            match state.status {
-                Status::Waiting(attempt) if attempt & CLOSING == 0 => return true,
-                Status::Waiting(attempt) => {
-                    let open = Status::Waiting(attempt_after(attempt));
-                    if state.become_in(&self.end.task.state, open) {
-                        return true;
-                    }
-                }
-                _ => return false,
-            }
-        }
     }
 }

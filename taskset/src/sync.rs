@@ -39,3 +39,12 @@ pub(crate) fn fill(word: &AtomicU64, value: u64) {
     #[cfg(not(all(test, not(loom))))]
     word.store(value, Ordering::Relaxed);
 }
+
+/// A sequentially consistent load. Loom has none; what it has instead is a change that changes
+/// nothing.
+pub(crate) fn load(word: &AtomicU64) -> u64 {
+    #[cfg(not(loom))]
+    return word.load(Ordering::SeqCst);
+    #[cfg(loom)]
+    word.fetch_add(0, Ordering::SeqCst)
+}

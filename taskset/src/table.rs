@@ -16,8 +16,8 @@ pub(crate) use crate::arena::header::LEVELS;
 use crate::blocks::{Blocks, Fresh};
 use crate::error::{Error, Result};
 use crate::state::BLOCK_MASK;
-use crate::sync::AtomicU64;
 use crate::sync::Ordering::{Acquire, SeqCst};
+use crate::sync::{AtomicU64, load};
 
 /// Words of a bucket.
 const BUCKET: usize = 8;
@@ -92,7 +92,7 @@ impl<'a> Table<'a> {
                 return Ok(vacant.map_or(Place::NoLevel(level), Place::Free));
             };
             for word in &words[bucket(number, words.len() / BUCKET) * BUCKET..][..BUCKET] {
-                match word.load(SeqCst) {
+                match load(word) {
                     0 => return Ok(Place::Free(vacant.unwrap_or(word))),
                     VACANT => vacant = vacant.or(Some(word)),
                     named if named & !BLOCK_MASK == tag && is_it(named & BLOCK_MASK) => {
@@ -106,7 +106,7 @@ impl<'a> Table<'a> {
     }
 
     fn level(self, level: usize) -> Result<Option<&'a [AtomicU64]>> {
-        match self.levels[level].load(SeqCst) {
+        match load(&self.levels[level]) {
             0 => Ok(None),
             offset => self.space.words_at(offset, length(level)).map(Some),
         }
@@ -114,7 +114,7 @@ impl<'a> Table<'a> {
 
     /// The offsets of all objects. What is damaged is left out.
     pub(crate) fn objects(self) -> impl Iterator<Item = u64> + use<'a> {
-        self.words().map(|word| word.load(SeqCst) & BLOCK_MASK).filter(|at| *at > VACANT)
+        self.words().map(|word| load(word) & BLOCK_MASK).filter(|at| *at > VACANT)
     }
 
     fn words(self) -> impl Iterator<Item = &'a AtomicU64> + use<'a> {

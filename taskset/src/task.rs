@@ -20,7 +20,7 @@ use crate::shared::{Offset, shared};
 use crate::state::{State, Status};
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::{Relaxed, SeqCst};
-use crate::sync::fill;
+use crate::sync::{fill, load};
 
 /// Bytes of a result that lie in the task.
 const SHORT_BYTES: usize = 16;
@@ -216,7 +216,7 @@ impl<'a> TaskRef<'a> {
 
     /// The head of the list of those that await it.
     pub(crate) fn first_dependent(self) -> u64 {
-        self.task.dependents.load(SeqCst)
+        load(&self.task.dependents)
     }
 }
 
