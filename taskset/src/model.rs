@@ -73,7 +73,7 @@ fn no_task_is_left_behind() {
         let closing = [close(), close()];
         let _ = set[1].compare_exchange(0, 1, SeqCst, SeqCst);
         let is_kept = keep_open(&set[0]);
-        closing.map(|thread| thread.join().unwrap());
+        closing.into_iter().for_each(|thread| thread.join().unwrap());
         let has_ended = matches!(State::load(&set[0]).status, Status::Finished(_));
         assert_ne!(is_kept, has_ended);
     });

@@ -2,10 +2,13 @@
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _, chown, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
+
+use tempfile::TempDir;
 
 use super::{Place, options};
 use crate::collect::used;
@@ -184,4 +187,49 @@ proptest! {
             }
         }
     }
+}
+
+/// A small file system, until it is dropped.
+struct Small(TempDir);
+
+impl Small {
+    /// `None` if none can be made here.
+    fn new(size: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let size = format!("size={size}");
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder.path());
+        mount.status().is_ok_and(|status| status.success()).then_some(Self(folder))
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("arena")
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_full_file_system_is_an_error() {
+    let (Some(small), Some(tiny)) = (Small::new("1m"), Small::new("4k")) else {
+        println!("no file system can be mounted here: not tested");
+        return;
+    };
+    let arena = Arena::open(small.path(), &options()).unwrap();
+    let worker = arena.join().unwrap();
+    let set = worker.set("full").unwrap();
+    set.add(0, CODE, &[]).unwrap();
+    let full = (1..).find_map(|number| set.add(number, CODE, &[0; 1000]).err()).unwrap();
+    assert!(matches!(full, Error::NoRoom { needed_bytes: 65_536, .. }), "{full}");
+    set.run(|_| [1; 16]).unwrap();
+    assert_eq!(set.result(0).unwrap().unwrap(), [1; 16]);
+    drop(worker);
+    drop(arena);
+    assert!(matches!(refusal(&tiny.path()), Error::NoRoom { .. }));
+    // It is tried again from the beginning.
+    assert!(matches!(refusal(&tiny.path()), Error::NoRoom { .. }));
 }
