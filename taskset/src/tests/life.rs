@@ -265,6 +265,7 @@ fn who_takes_over_may_die_and_is_taken_over() -> Result<()> {
     assert_eq!(lives, [Phase::Free; 2]);
     assert_eq!(arena.space().slot(0).running.load(Acquire), 0);
     let set = third.set("chain of deaths")?;
+    assert!(!third.slot.queue.is_empty(), "the task is queued, and waits for no sweep");
     set.run(|_| [3; 3])?;
     assert_eq!(set.result(1)?.unwrap(), [3; 3]);
     Ok(())

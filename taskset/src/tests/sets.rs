@@ -90,6 +90,27 @@ fn tasks_run_after_what_they_await() -> Result<()> {
     Ok(())
 }
 
+/// A sweep would find them, too, but late.
+#[test]
+fn tasks_are_queued_when_what_they_await_has_finished() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let worker = arena.join()?;
+    let set = worker.set("chain")?;
+    set.add(0, CODE, &[])?;
+    for number in 1..100 {
+        let awaited: Vec<_> = (0..number).map(|other| set.task(other)).collect::<Result<_>>()?;
+        set.after(&awaited, number, CODE, &[])?;
+    }
+    for number in 0..100 {
+        assert_eq!(set.result(number)?, None);
+        worker.execute(worker.next().unwrap(), &mut |call| call.number().to_le_bytes())?;
+        assert_eq!(set.result(number)?.unwrap(), number.to_le_bytes());
+    }
+    assert_eq!(worker.next(), None);
+    Ok(())
+}
+
 #[test]
 fn threads_share_the_tasks_that_tasks_add() -> Result<()> {
     let place = Place::new();
