@@ -108,7 +108,8 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
-    /// All slots for workers are taken.
+    /// All slots for workers are taken. Those of dead workers are free as soon as a worker without
+    /// tasks has noticed that.
     #[error("the arena has room for {0} workers, and all are there: make one for more")]
     NoSlot(usize),
     /// An object in the arena does not make sense. It is left out.

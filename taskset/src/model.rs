@@ -52,8 +52,8 @@ fn one_finishes() {
     });
 }
 
-/// A task is added while two workers try to end the set: no one ends it without the task, unless the
-/// one that adds it is told.
+/// A task is added while two workers try to end the set: no one ends it without the task, unless
+/// the one that adds it is told.
 #[test]
 fn no_task_is_left_behind() {
     loom::model(|| {

@@ -102,3 +102,65 @@ impl State {
         is_mine.then_some(Self { status: Status::Running(runner), ..old })
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// Threads claim the same tasks at the same time, round after round.
+    fn claims_are_counted(rounds: u64) {
+        let tasks: Vec<_> = (0..1 << 16).map(|_| AtomicU64::new(0)).collect();
+        for _ in 0..rounds {
+            for task in &tasks {
+                task.store(State::new(Status::Ready).bits(), SeqCst);
+            }
+            let claim_all = |worker| {
+                let runner = Runner { worker, incarnation: 1 };
+                tasks.iter().filter(|task| State::claim(task, runner).is_some()).count()
+            };
+            let claimed = thread::scope(|scope| {
+                let claim_all = &claim_all;
+                let threads = [0, 1, 2].map(|worker| scope.spawn(move || claim_all(worker)));
+                threads.map(|thread| thread.join().unwrap()).into_iter().sum::<usize>()
+            });
+            assert_eq!(claimed, tasks.len());
+        }
+    }
+
+    #[test]
+    fn a_task_is_claimed_once() {
+        claims_are_counted(8);
+    }
+
+    #[test]
+    #[ignore = "takes a while"]
+    fn a_hundred_million_tasks_are_claimed_once() {
+        claims_are_counted(1526);
+    }
+
+    #[test]
+    fn states_are_words() {
+        let runner = Runner { worker: 0xfffe, incarnation: 0xffff_fffd };
+        let offset = BLOCK_MASK & !63;
+        let all = [
+            Status::Waiting(7),
+            Status::Ready,
+            Status::Running(runner),
+            Status::Finished(0),
+            Status::Finished(offset),
+        ];
+        for status in all {
+            let state = State { status, deaths: 9 };
+            assert_eq!(State::from_bits(state.bits()), state);
+        }
+        // What names a block has its offset in these bits.
+        assert_eq!(State::new(all[4]).bits() & BLOCK_MASK, offset);
+        let task = AtomicU64::new(State { status: Status::Ready, deaths: DEATHS_MAX }.bits());
+        assert_eq!(State::claim(&task, runner).unwrap().deaths, DEATHS_MAX);
+        assert!(!State::release(&task, Runner { incarnation: 1, ..runner }));
+        assert!(State::release(&task, runner));
+        assert_eq!(State::load(&task), State { status: Status::Ready, deaths: DEATHS_MAX });
+    }
+}

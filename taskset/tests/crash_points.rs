@@ -39,7 +39,7 @@ fn crash_everywhere(shared: &Shared, work: impl Fn() -> bool, examine: impl Fn(&
             last = now;
         }
     });
-    assert!(ended_well, "the work went wrong of itself");
+    assert!(ended_well, "the work went wrong of itself, or ptrace is not allowed here");
     points
 }
 

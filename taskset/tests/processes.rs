@@ -133,11 +133,8 @@ mod queue {
             let running = shared.word(RUNNING + 8 * worker);
             // What the last life had taken; 0 is never looked at.
             run(&shared, running.load(Acquire));
-            if worker == 0 {
-                own(&shared, running);
-            } else {
-                rob(&shared, running);
-            }
+            let work = if worker == 0 { own } else { rob };
+            work(&shared, running);
             true
         };
         let is_done = || (1..=ENTRIES).all(|entry| claims(&shared, entry).load(Acquire) == 1);

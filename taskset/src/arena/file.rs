@@ -4,6 +4,8 @@
 //! The *life* lock is shared by all processes that have it open: a process that gets it alone
 //! knows that all others have ended, and the arena is its job's from then on.
 //!
+//! A copy of the process, made by `fork` alone, holds these locks as well.
+//!
 //! A process may die at any point of making an arena. The file then begins with a mark of its own,
 //! and is made anew.
 

@@ -29,14 +29,14 @@
 //!
 //! # Why a release is right
 //!
-//! A member reads the word, then all slots, then changes the word if it is still the same. It does
-//! not go on while a slot is leaving. Suppose that member X is counted in the word and has since
-//! been removed. X's slot was active when it arrived, so it was set to leaving after that, and
-//! freed after an announcement, which changed the word. Who sees the slot free sees the changed
-//! word, and who sees it leaving stops. So at a successful change each member that is counted was
-//! seen active; if as many are counted as are active, these are the same members. Likewise for one
-//! that joins: its slot is active before it announces the change, so each arrival after that counts
-//! it.
+//! A member reads the word, then all slots, then changes the word if it is still the same. If it
+//! has met a slot that is leaving, the word is not: it has announced that change itself. Suppose
+//! that member X is counted in the word and has since been removed. X's slot was active when it
+//! arrived, so it was set to leaving after that, and freed after an announcement, which changed the
+//! word. Who sees the slot free or leaving can no longer change the word that counts X. So at a
+//! successful change each member that is counted was seen active; if as many are counted as are
+//! active, these are the same members. Likewise for one that joins: its slot is active before it
+//! announces the change, so each arrival after that counts it.
 //!
 //! Acquire and release suffice for that: the announcement happens before the slot is freed
 //! (release), who sees it free (acquire) can no longer change the older word, and all changes of
@@ -254,7 +254,7 @@ impl<const SLOTS: usize> Barrier<SLOTS> {
     }
 
     /// Ends a membership. Others go on without it. To join again takes a new incarnation.
-    #[allow(clippy::needless_pass_by_value, reason = "a membership ends here")]
+    #[expect(clippy::needless_pass_by_value, reason = "the membership is over")]
     pub fn leave(&self, member: Member) {
         self.remove(member.slot, member.incarnation);
     }
@@ -335,7 +335,7 @@ impl<const SLOTS: usize> Barrier<SLOTS> {
             if word.membership != member.seen {
                 return self.changed(member, word).map(Arrival::Over);
             }
-            let Some(active) = self.count_active() else { continue };
+            let active = self.count_active();
             self.require_active(member)?;
             // At least: a damaged number must not hold the members up for ever.
             let is_last = word.waiting + 1 >= active;
@@ -354,22 +354,17 @@ impl<const SLOTS: usize> Barrier<SLOTS> {
         Ok(Outcome::Changed)
     }
 
-    /// How many slots are active; or `None`, when some were leaving and have been freed.
-    fn count_active(&self) -> Option<u64> {
+    /// How many slots are active. Slots that are leaving are freed, which changes the word.
+    fn count_active(&self) -> u64 {
         let used = SLOTS.min(self.slots_used.load(Relaxed) as usize);
-        let (mut active, mut is_changed) = (0, false);
-        for at in &self.slots[..used] {
+        let is_active = |at: &&AtomicU64| {
             let slot = Slot::load(at);
-            match slot.state {
-                State::Free | State::Damaged => {}
-                State::Active => active += 1,
-                State::Leaving => {
-                    self.finish_leaving(at, slot);
-                    is_changed = true;
-                }
+            if slot.state == State::Leaving {
+                self.finish_leaving(at, slot);
             }
-        }
-        (!is_changed).then_some(active)
+            slot.state == State::Active
+        };
+        self.slots[..used].iter().filter(is_active).count() as u64
     }
 
     /// The order matters: see the module on why a release is right.

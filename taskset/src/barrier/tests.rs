@@ -60,6 +60,32 @@ fn one_of_two_removes() {
     assert_eq!(barrier.releases(), 1);
 }
 
+/// Removed by its next incarnation before it announced itself, it believes that it has joined.
+#[test]
+fn a_member_removed_within_join_does_not_count() {
+    let barrier = Barrier::<2>::new();
+    let mut late = barrier.join(0, 1).expect("the slot is free");
+    let _next = barrier.join(0, 2).expect("the other is dead");
+    late.seen = barrier.recall();
+    assert_eq!(barrier.wait(&mut late, never), Err(Removed { slot: 0, incarnation: 1 }));
+}
+
+#[test]
+fn a_release_without_it_is_none_for_a_member_removed() {
+    let barrier = Barrier::<2>::new();
+    let mut late = barrier.join(1, 1).expect("the slot is free");
+    let mut other = barrier.join(0, 1).expect("the slot is free");
+    assert_eq!(barrier.wait(&mut late, never), CHANGED);
+    let removed = barrier.wait(&mut late, |_| {
+        barrier.remove(1, 1);
+        assert_eq!(
+            [barrier.wait(&mut other, never), barrier.wait(&mut other, never)],
+            [CHANGED, LEADER]
+        );
+    });
+    assert_eq!(removed, Err(Removed { slot: 1, incarnation: 1 }));
+}
+
 #[test]
 fn the_pause_can_end_the_wait() {
     let barrier = Barrier::<2>::new();
@@ -92,7 +118,7 @@ fn a_damaged_slot_is_no_member() {
 proptest! {
     #[test]
     fn a_word_keeps_its_parts(
-        waiting: u32, membership in 0..1_u64 << 48, release in 0..1_u64 << 48,
+        waiting: u32, membership in 0..1_u64 << 48, release in 0..1_u64 << 48
     ) {
         let word = Word { waiting: waiting.into(), membership, release };
         prop_assert_eq!(Word::from_bits(word.bits()), word);

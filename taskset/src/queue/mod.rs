@@ -187,12 +187,11 @@ impl Queue {
     }
 
     /// Gives the queue a longer ring: `length` entries, a power of two, in the `8 * length` bytes
-    /// from
-    /// `offset`, which is a multiple of [`RING_ALIGN`]. Their content does not matter.
+    /// from `offset`, which is a multiple of [`RING_ALIGN`]. Their content does not matter.
     ///
-    /// A thief may still read the old ring. It can be freed when no thief is within a `steal`, for
-    /// example after all workers have met at a barrier. All old rings together are shorter than
-    /// the new one.
+    /// A thief may still read the old ring, and an owner that was taken for dead write to it. It
+    /// can be freed when no such worker is left, for example after all have met at a barrier. All
+    /// old rings together are shorter than the new one.
     ///
     /// # Errors
     /// [`BadRing`]: the numbers break these rules, or the ring is too short for what the queue
@@ -219,7 +218,8 @@ impl Queue {
     }
 
     /// Makes the caller the owner after the last one has died. It may die within, too: the next one
-    /// calls this again.
+    /// calls this again. The last stores of the dead must be visible to the caller, as they are
+    /// when it has seen the end of the process.
     pub fn adopt(&self) {
         // Acquire: from here on the entries of the last owner are as the caller's own.
         let bottom = self.bottom.load(Acquire);

@@ -128,8 +128,8 @@ fn points(shift: i64) -> impl Iterator<Item = (i64, i64)> {
 
 #[test]
 fn deaths_at_some_instructions() {
-    alone(points(0).step_by(3));
-    among_others(points(0).step_by(3));
+    alone(points(0).step_by(7));
+    among_others(points(0).step_by(7));
 }
 
 #[test]

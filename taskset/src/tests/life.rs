@@ -9,7 +9,9 @@ use std::time::Duration;
 use ultramarine_testkit::eventually;
 
 use super::{Place, in_child, options, was_killed, words};
+use crate::state::State;
 use crate::sync::Ordering::{Acquire, Release};
+use crate::task::TaskRef;
 use crate::worker::life::{Life, Phase};
 use crate::{Arena, Error, Options, Result, Worker};
 
@@ -253,7 +255,8 @@ fn who_takes_over_may_die_and_is_taken_over() -> Result<()> {
     let arena = place.open();
     let [first, second, third] = [arena.join()?, arena.join()?, arena.join()?];
     first.set("chain of deaths")?.add(1, CODE, &[])?;
-    first.slot.running.store(first.next().unwrap(), Release);
+    let task = TaskRef::open(arena.space(), first.next().unwrap())?;
+    State::claim(&task.task.state, first.runner).unwrap();
     // The second dies while it takes over the first.
     let life = Life::load(&first.slot.life);
     assert!(life.become_in(&first.slot.life, Phase::Taken(1)));
@@ -268,5 +271,6 @@ fn who_takes_over_may_die_and_is_taken_over() -> Result<()> {
     assert!(!third.slot.queue.is_empty(), "the task is queued, and waits for no sweep");
     set.run(|_| [3; 3])?;
     assert_eq!(set.result(1)?.unwrap(), [3; 3]);
+    assert_eq!(task.state().deaths, 1);
     Ok(())
 }

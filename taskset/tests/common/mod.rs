@@ -103,9 +103,11 @@ impl Child {
         // SAFETY: the child does only what the module's head allows, and `_exit`.
         match unsafe { libc::fork() } {
             0 => {
-                let status = i32::from(!work());
-                // SAFETY: ends this process.
-                unsafe { libc::_exit(status) }
+                // SAFETY: the child dies with the thread that waits for it, or ends here.
+                unsafe {
+                    libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                    libc::_exit(i32::from(!work()))
+                }
             }
             child => {
                 assert!(child > 0, "fork: {}", io::Error::last_os_error());
@@ -119,11 +121,10 @@ impl Child {
     pub(crate) fn step(work: impl FnOnce() -> bool, mut look: impl FnMut()) -> bool {
         let child = Self::run(|| {
             // SAFETY: stops this process until its parent steps it.
-            unsafe {
-                libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
-                libc::raise(libc::SIGSTOP);
-            }
-            work()
+            let is_traced = unsafe {
+                libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) == 0 && libc::raise(libc::SIGSTOP) == 0
+            };
+            is_traced && work()
         });
         loop {
             let status = child.wait();
