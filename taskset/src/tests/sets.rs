@@ -1,12 +1,15 @@
 //! Sets, tasks and what they await, in one process.
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use super::Place;
+use crate::closing::{Attempt, keep_open};
 use crate::collect::used;
+use crate::set::SetRef;
 use crate::task::TaskRef;
-use crate::{Error, Result};
+use crate::{Error, Result, TaskSet};
 
 const CODE: [u8; 16] = [5; 16];
 
@@ -153,25 +156,51 @@ fn a_task_that_is_added_late_keeps_its_set_open() -> Result<()> {
     let place = Place::new();
     let arena = place.open();
     let adder = arena.join()?;
-    let set = adder.set("late")?;
-    set.add(0, CODE, &[])?;
-    let mut added = 0;
-    thread::scope(|scope| -> Result<()> {
+    let names: Vec<_> = (0..100).map(|round| format!("late {round}")).collect();
+    let sets: Vec<_> = names.iter().map(|name| adder.set(name)).collect::<Result<_>>()?;
+    sets.iter().try_for_each(|set| set.add(0, CODE, &[]).map(drop))?;
+    let begin = Barrier::new(2);
+    let added = thread::scope(|scope| -> Result<Vec<u64>> {
         let run = scope.spawn(|| {
             let worker = arena.join()?;
-            worker.set("late")?.run(|_| [1; 1])
+            names.iter().try_for_each(|name| {
+                begin.wait();
+                worker.set(name)?.run(|_| [1; 1])
+            })
         });
-        // Each of them is either run or refused.
-        for number in 1.. {
-            match set.add(number, CODE, &[]) {
-                Ok(_) => added = number,
-                Err(Error::Finished(_)) => break,
-                Err(error) => return Err(error),
+        // Each task is either run or refused.
+        let add_some = |set: &TaskSet<'_>| {
+            begin.wait();
+            for number in 1..1000 {
+                match set.add(number, CODE, &[]) {
+                    Err(Error::Finished(_)) => return Ok(number),
+                    added => added?,
+                };
             }
-        }
-        run.join().unwrap()
+            Ok(1000)
+        };
+        let added = sets.iter().map(add_some).collect();
+        run.join().unwrap()?;
+        added
     })?;
-    assert!((0..=added).all(|number| set.result(number).unwrap().is_some()));
+    for (set, added) in sets.iter().zip(added) {
+        assert!((0..added).all(|number| set.result(number).unwrap().is_some()));
+    }
+    Ok(())
+}
+
+#[test]
+fn an_attempt_to_end_a_set_fails_if_a_task_is_added() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let worker = arena.join()?;
+    let set = worker.set("open")?;
+    let end = &SetRef::named(arena.space(), &worker.blocks, "open")?.end.task.state;
+    let attempt = Attempt::begin(end).unwrap();
+    set.add(1, CODE, &[])?;
+    assert!(!attempt.finish(end));
+    set.run(|_| [1; 1])?;
+    assert!(Attempt::begin(end).is_none() && !keep_open(end));
     Ok(())
 }
 
