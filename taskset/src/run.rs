@@ -60,7 +60,8 @@ const SHORT_PAUSES: u32 = 16;
 
 /// A sweep that has found nothing is repeated after this multiple of the time it took.
 const PATIENCE: u32 = 4;
-const PATIENCE_MAX: Duration = Duration::from_millis(100);
+const REST_MIN: Duration = Duration::from_millis(1);
+const REST_MAX: Duration = Duration::from_millis(100);
 
 impl<'a> Worker<'a> {
     /// Runs tasks, of this set and of others, until the set has finished.
@@ -120,7 +121,7 @@ impl<'a> Worker<'a> {
     /// Waits before the next sweep, unless there is work.
     fn rest(&self, swept_for: Duration) {
         let begun = Instant::now();
-        let limit = (swept_for * PATIENCE).min(PATIENCE_MAX);
+        let limit = (swept_for * PATIENCE).clamp(REST_MIN, REST_MAX);
         while begun.elapsed() < limit && !self.sees_work() {
             thread::sleep(Duration::from_micros(50));
         }
