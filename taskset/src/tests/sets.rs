@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use super::Place;
+use crate::arena::Space;
+use crate::blocks::Kind;
 use crate::closing::{Attempt, keep_open};
 use crate::collect::used;
 use crate::set::SetRef;
+use crate::state::State;
 use crate::task::TaskRef;
 use crate::{Error, Result, TaskSet};
 
@@ -323,5 +326,90 @@ fn idle_workers_are_given_tasks() -> Result<()> {
         [0; 0]
     })?;
     assert_eq!(runs, 3);
+    Ok(())
+}
+
+#[test]
+fn what_was_given_to_a_worker_that_leaves_is_queued() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let [rich, idle] = [arena.join()?, arena.join()?];
+    idle.set_idle(idle.number(), true);
+    (0..2).try_for_each(|number| rich.set("left")?.add(number, CODE, &[]).map(drop))?;
+    let given = idle.slot.inbox.given.load(crate::sync::Ordering::Relaxed);
+    drop(idle);
+    let next = [rich.next(), rich.next()];
+    assert!(given != 0 && next[0].is_some() && next[1] == Some(given), "{given} {next:?}");
+    Ok(())
+}
+
+/// How many pages are in use.
+fn pages(space: &Space) -> usize {
+    let pages = (0..space.committed()).filter_map(|at| space.page(at));
+    pages.filter(|page| Kind::of(page) != Kind::Free).count()
+}
+
+#[test]
+fn freed_blocks_and_pages_of_the_last_worker_are_used_again() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let mut counts = Vec::new();
+    for round in 0..3 {
+        let worker = arena.join()?;
+        let cell = worker.set("again")?.cell(1)?;
+        for _ in 0..3000 {
+            cell.update(|_| vec![round; 9])?;
+        }
+        counts.push(pages(arena.space()));
+    }
+    assert_eq!(counts, [counts[0]; 3]);
+    assert!(counts[0] < 8, "{counts:?}");
+    Ok(())
+}
+
+#[test]
+fn a_damaged_task_holds_up_no_other_and_is_an_error() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let worker = arena.join()?;
+    let set = worker.set("damaged")?;
+    (0..3).try_for_each(|number| set.add(number, CODE, &[]).map(drop))?;
+    let offset = worker.next().unwrap();
+    let words = arena.space().words_at(offset, 11)?;
+    // The upper half of its code.
+    words[6].store(1, crate::sync::Ordering::Relaxed);
+    let mut runs = 0;
+    let ended = set.run(|_| {
+        runs += 1;
+        [0; 0]
+    });
+    let is_it = |at| at == offset;
+    assert!(matches!(ended, Err(Error::Damaged { what: "task", offset }) if is_it(offset)));
+    assert_eq!(runs, 2);
+    Ok(())
+}
+
+#[test]
+fn a_task_may_await_one_whose_set_is_removed() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let worker = arena.join()?;
+    let [early, late] = [worker.set("early")?, worker.set("late")?];
+    early.add(1, CODE, &[])?;
+    late.after(&[early.task(1)?], 2, CODE, &[])?;
+    // Finished by a worker that dies before it tells the other.
+    let task = TaskRef::open(arena.space(), worker.next().unwrap())?;
+    let claimed = State::claim(&task.task.state, worker.runner).unwrap();
+    assert!(task.finish(&worker.blocks, claimed, &[])?);
+    early.run(|_| -> [u8; 0] { panic!("all is done") })?;
+    assert!(early.remove()?);
+    drop(worker);
+    drop(arena);
+    let arena = place.open();
+    let worker = arena.join()?;
+    worker.set("early")?.add(5, CODE, &[])?;
+    let late = worker.set("late")?;
+    late.run(|_| [8; 1])?;
+    assert_eq!(late.result(2)?.unwrap(), [8]);
     Ok(())
 }
