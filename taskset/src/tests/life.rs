@@ -9,7 +9,7 @@ use std::time::Duration;
 use ultramarine_testkit::eventually;
 
 use super::{Place, in_child, options, was_killed, words};
-use crate::state::State;
+use crate::state::{Runner, State};
 use crate::sync::Ordering::{Acquire, Release};
 use crate::task::TaskRef;
 use crate::worker::life::{Life, Phase};
@@ -272,5 +272,24 @@ fn who_takes_over_may_die_and_is_taken_over() -> Result<()> {
     set.run(|_| [3; 3])?;
     assert_eq!(set.result(1)?.unwrap(), [3; 3]);
     assert_eq!(task.state().deaths, 1);
+    Ok(())
+}
+
+#[test]
+fn a_task_of_a_worker_that_no_slot_knows_is_run_again() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let worker = arena.join()?;
+    let set = worker.set("unknown")?;
+    for (number, of) in [(1, worker.number()), (2, 3), (3, 999)] {
+        set.add(number, CODE, &[])?;
+        let task = TaskRef::open(arena.space(), worker.next().unwrap())?;
+        let runner = Runner { worker: of as u16, incarnation: 77 };
+        State::claim(&task.task.state, runner).unwrap();
+    }
+    set.run(|call| [call.deaths() as u8])?;
+    for number in 1..4 {
+        assert_eq!(set.result(number)?.unwrap(), [1]);
+    }
     Ok(())
 }
