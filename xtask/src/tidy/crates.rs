@@ -6,12 +6,13 @@ use serde_json::Value;
 use crate::process::{self, Failure, Result};
 
 /// The crates, each of which may depend on those before it and on no other. The last is for tests.
-const CRATES: [&str; 18] = [
+const CRATES: [&str; 19] = [
     "ultramarine-subprocess",
     "ultramarine-environment",
     "ultramarine-guard",
     "ultramarine-topology",
     "ultramarine-journal",
+    "ultramarine-taskset",
     "ultramarine-runtime",
     "ultramarine-group",
     "ultramarine-skeletons",

@@ -11,7 +11,7 @@ struct House {
     floors: &'static [&'static [&'static str]],
 }
 
-const HOUSES: [House; 3] = [
+const HOUSES: [House; 4] = [
     House {
         folder: "runtime/src/",
         path: "crate::",
@@ -38,6 +38,27 @@ const HOUSES: [House; 3] = [
             &["journal", "parts", "result_future", "set", "share", "table"],
             &["bsp", "dag", "divide", "map", "search"],
             &["orbit", "reduce"],
+        ],
+    },
+    House {
+        folder: "taskset/src/",
+        path: "crate::",
+        floors: &[
+            &["crash", "limits"],
+            &["sync"],
+            &["memory", "state"],
+            &["closing", "test_memory"],
+            &["model"],
+            &["barrier", "queue"],
+            &["error", "shared"],
+            &["arena"],
+            &["blocks"],
+            &["table", "task"],
+            &["dependencies", "set"],
+            &["cell", "worker"],
+            &["collect", "sweep"],
+            &["run"],
+            &["handle", "open"],
         ],
     },
 ];
