@@ -1,6 +1,9 @@
 //! The number of nodes that a search expands.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::SystemTime;
 use ultramarine::Result;
 use ultramarine::prelude::*;
 
@@ -10,6 +13,10 @@ struct Counter(AtomicU64);
 
 /// The number of nodes whose children were asked for in this process, by threads.
 static EXPANDED: [Counter; 64] = [const { Counter(AtomicU64::new(0)) }; 64];
+
+/// Tells this process from those of other hosts.
+static PROCESS: LazyLock<(u32, SystemTime)> =
+    LazyLock::new(|| (std::process::id(), SystemTime::now()));
 
 /// The number of threads that have counted.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -32,14 +39,17 @@ pub(crate) fn note_expanded() {
 ///
 /// A PE cannot say it.
 pub(crate) async fn expanded(cx: &Context) -> Result<u64> {
-    let count = async |_, ()| -> u64 {
-        EXPANDED.iter().map(|counter| counter.0.load(Ordering::Relaxed)).sum()
+    // PEs that are threads of one process count together.
+    let count = async |_, ()| -> ((u32, SystemTime), u64) {
+        let counts = EXPANDED.iter().map(|counter| counter.0.load(Ordering::Relaxed));
+        (*PROCESS, counts.sum())
     };
     let living = (0..cx.pes()).map(Pe::new).filter(|pe| !cx.is_dead(*pe));
     let asked: Vec<_> = living.map(|pe| cx.supervised().spawn_at(pe, count, ())).collect();
-    let mut expanded = 0;
+    let mut expanded = HashMap::new();
     for count in asked {
-        expanded += count.await?;
+        let (process, count) = count.await?;
+        expanded.insert(process, count);
     }
-    Ok(expanded)
+    Ok(expanded.into_values().sum())
 }

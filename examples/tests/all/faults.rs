@@ -125,7 +125,7 @@ mod mpi {
 
     #[test]
     fn searches_survive_two_deaths() {
-        for splitting in ["steal-driven", "budget:20000", "depth:4"] {
+        for splitting in ["steal-driven", "budget:20000", "depth:4", "ordered"] {
             let flags = format!("-t 1 -a 3 -d 10 -b 4 -r 19 --splitting {splitting}");
             survives_two_deaths(UTS, &flags, 4_130_071);
         }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use ultramarine_examples::random;
 use ultramarine_testkit::{Ended, folder, run};
 
-const SPLITTINGS: [&str; 5] = ["steal-driven", "depth:0", "depth:2", "budget:1", "budget:50"];
+const SPLITTINGS: [&str; 6] =
+    ["ordered", "steal-driven", "depth:0", "depth:2", "budget:1", "budget:50"];
 
 /// What can be carried, and the weight and value of each item.
 struct Items {

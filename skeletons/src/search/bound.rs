@@ -93,7 +93,7 @@ pub trait Bounded: Tree<Node: Clone> {
 ///
 /// async fn heaviest(cx: &Context, weights: Vec<u64>, limit: u64) -> Result<u64, TaskError> {
 ///     let load = Load { weights, limit };
-///     let best = par_maximise(&cx.supervised(), Splitting::Budget(10_000), load, (0, 0)).await?;
+///     let best = par_maximise(&cx.supervised(), Splitting::Ordered, load, (0, 0)).await?;
 ///     Ok(best.map_or(0, |(load, _)| load))
 /// }
 /// ```
@@ -123,7 +123,7 @@ where
 ///     tree: T,
 ///     root: T::Node,
 /// ) -> Result<Option<(u64, T::Node)>, JournalError> {
-///     let best = maximise(Splitting::Budget(10_000), tree, root);
+///     let best = maximise(Splitting::Ordered, tree, root);
 ///     best.journal("best.journal").run(&cx.supervised()).await
 /// }
 /// ```
@@ -160,7 +160,7 @@ impl<T: Bounded, const FINDS_FIRST: bool> Search<T, Maximise<FINDS_FIRST>> {
     /// ) -> Result<Option<(u64, T::Node)>, TaskError> {
     ///     let best = Arc::new(Mutex::new(None));
     ///     let kept = best.clone();
-    ///     let search = maximise(Splitting::StealDriven, tree, root).on_better(move |value, node| {
+    ///     let search = maximise(Splitting::Ordered, tree, root).on_better(move |value, node| {
     ///         eprintln!("found one of value {value}");
     ///         *kept.lock().expect("no panic") = Some((value, node.clone()));
     ///     });
@@ -194,9 +194,12 @@ impl Incumbent {
 
     /// Whether it would be worse than a node of the same value at this place.
     fn is_after(&self, value: u64, place: &Place) -> bool {
-        let known = lock(&self.place);
-        // The lock holds both together.
-        self.beyond.load(Ordering::Relaxed) <= value.saturating_add(1) && place < &*known
+        let is_as_good = |order| self.beyond.load(order) <= value.saturating_add(1);
+        // It only grows. The lock, which most nodes do without, holds both together.
+        is_as_good(Ordering::Acquire) && {
+            let known = lock(&self.place);
+            is_as_good(Ordering::Relaxed) && place < &*known
+        }
     }
 
     /// Records a value.
@@ -362,6 +365,10 @@ impl<T: Bounded, const FINDS_FIRST: bool> SearchType<T> for Maximise<FINDS_FIRST
         if let Some(other) = other.filter(|other| other.replaces(found.as_ref())) {
             *found = Some(other);
         }
+    }
+
+    fn known(self, cx: &Context, key: Key) -> Self::Found {
+        cx.known::<BestNode<T::Node>>(key).and_then(|best| best.get())
     }
 
     fn end(self, knowledge: &PeKnowledge<T::Node>, found: &mut Self::Found) {

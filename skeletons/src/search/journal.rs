@@ -31,7 +31,7 @@
 use super::better::beside;
 use super::pool::Place;
 use super::task::{ForgetOnDrop, Pruning, SearchTask, SearchType};
-use super::{Search, Tree};
+use super::{Search, Splitting, Tree};
 use crate::journal::{Expanded, JournalError, Journalled, expand_top, identity};
 use std::path::PathBuf;
 use ultramarine_journal::Digest;
@@ -132,7 +132,12 @@ impl<T: Tree, K: SearchType<T>> Journalled<Search<T, K>> {
             (positions, completed)
         });
         let workers = (cx.pes() as usize).saturating_mul(cx.threads());
-        let at_once = if K::PREFERS_FIRST { workers } else { usize::MAX };
+        let at_once = match (K::PREFERS_FIRST, splitting) {
+            // All workers take part in each.
+            (true, Splitting::Ordered) => 2,
+            (true, _) => workers,
+            (false, _) => usize::MAX,
+        };
         let results = beside(Box::pin(kept.complete(tasks, at_once)), hearing, |_| {}).await?;
         results.into_values().for_each(|result| search_type.merge(&mut found, result));
         search_type.end(&knowledge, &mut found);

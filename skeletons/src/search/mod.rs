@@ -86,7 +86,8 @@ pub enum Splitting {
     /// by one. Every 5 ms or so a task gives the unvisited nodes of its highest level back
     /// to the PE that began the search, 256 at most. A worker that has none left takes the first
     /// nodes there. Nodes must not contain handles, such as
-    /// [`Shared`](ultramarine_runtime::executor::Shared).
+    /// [`Shared`](ultramarine_runtime::executor::Shared). (An [`enumerate()`] is
+    /// [`StealDriven`](Self::StealDriven) instead.)
     Ordered,
 }
 

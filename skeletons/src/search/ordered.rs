@@ -50,9 +50,14 @@ const SMALL: u32 = 4;
 /// The home PE can give parts to this number of workers in time. With more, each takes longer.
 const WORKERS_IN_TIME: usize = 256;
 
+/// A task gives back this number of pieces at once, if all are siblings.
+const PIECES_AT_ONCE: usize = 16;
+
 /// What the home PE keeps of a search.
 struct Home<F> {
     state: Mutex<State<F>>,
+    /// The number of workers of the job.
+    workers: usize,
     /// The task that starts workers.
     starter: AtomicWaker,
 }
@@ -90,14 +95,16 @@ struct Request<F> {
     parts: usize,
     /// The parts that it has searched, and what it has found.
     ended: Option<(Vec<Place>, F)>,
-    /// The number of nodes that it wants at most.
-    most: usize,
+    /// The number of nodes that it wants at most; `None` if it has had none yet.
+    most: Option<usize>,
 }
 
 /// The answer: no parts, if none are left now.
 #[derive(Default, Serialize, Deserialize)]
-struct Answer {
+struct Answer<F> {
     parts: Vec<Part>,
+    /// What is known, for a task that has had no parts yet.
+    known: F,
     /// Whether other workers wait for a piece of them.
     is_work_wanted: bool,
 }
@@ -112,9 +119,10 @@ pub(super) async fn search_in_order<T: Tree, K: SearchType<T>>(
     let factor = workers_max.div_ceil(WORKERS_IN_TIME) as u32;
     let every = (workers_max > 1).then(|| PIECE_EVERY.saturating_mul(factor));
     let parts = cx.new_key();
-    let _forget = ForgetOnDrop(&cx, parts);
+    let _forget = ForgetPartsOnDrop(&cx, parts);
     let home = cx.shared(parts, || Home {
         state: Mutex::new(State { pool: Pool::new(part), found: K::Found::default() }),
+        workers: workers_max,
         starter: AtomicWaker::new(),
     });
     let run = move |cx, worker| run_worker::<T, K>(cx, search_type, worker);
@@ -142,9 +150,9 @@ pub(super) async fn search_in_order<T: Tree, K: SearchType<T>>(
     Ok(std::mem::take(&mut home.lock().found))
 }
 
-struct ForgetOnDrop<'a>(&'a Context, Key);
+struct ForgetPartsOnDrop<'a>(&'a Context, Key);
 
-impl Drop for ForgetOnDrop<'_> {
+impl Drop for ForgetPartsOnDrop<'_> {
     fn drop(&mut self) {
         self.0.forget(self.1);
     }
@@ -160,9 +168,9 @@ fn run_worker<T: Tree, K: SearchType<T>>(
         let ask = |ended: &mut Option<_>, held, most| {
             let request = Request { worker: number, parts: held, ended: ended.take(), most };
             let answer = move |cx, request| ready(next_parts::<T, K>(&cx, search_type, request));
-            cx.ask(parts.home, answer, (parts, request))
+            cx.ask(parts.home, answer, (key, parts, request))
         };
-        let (mut most, mut ended, mut next) = (1, None, None);
+        let (mut most, mut ended, mut next) = (None, None, None);
         loop {
             let mut answer = match next.take() {
                 Some(asked) => asked.await?,
@@ -172,19 +180,21 @@ fn run_worker<T: Tree, K: SearchType<T>>(
                 answer = ask(&mut ended, 0, most).await?;
             }
             // Only a task that has a part makes shared values: the search cannot end before it.
-            let Answer { parts: taken, is_work_wanted } = answer;
+            let Answer { parts: taken, known, is_work_wanted } = answer;
             if taken.is_empty() {
                 return Ok(());
             }
-            next = (cx.pe() != parts.home).then(|| ask(&mut ended, taken.len(), most));
+            let now = most.unwrap_or(1);
+            next = (cx.pe() != parts.home).then(|| ask(&mut ended, taken.len(), Some(now)));
             let begun = Instant::now();
             let splitter = Splitter::in_order(every, is_work_wanted);
             let places = taken.iter().map(|part| part.place.clone()).collect();
             let found =
-                search_parts(&cx, search_type, (&tree, key, parts), taken, splitter).await?;
+                search_parts(&cx, search_type, (&tree, key, parts), (taken, known), splitter)
+                    .await?;
             ended = Some((places, found));
             let is_small = every.is_some_and(|every| begun.elapsed() < every / SMALL);
-            most = if is_small { 2 * most } else { most.div_ceil(2) };
+            most = Some(if is_small { 2 * now } else { now.div_ceil(2) }.min(HANDED_OVER_MAX));
         }
     };
     run.boxed()
@@ -195,10 +205,11 @@ async fn search_parts<T: Tree, K: SearchType<T>>(
     cx: &Context,
     search_type: K,
     (tree, key, parts): (&Shared<T>, Key, Key),
-    taken: Vec<Part>,
+    (taken, known): (Vec<Part>, K::Found),
     mut splitter: Splitter,
 ) -> Result<K::Found, TaskError> {
     let mut knowledge = search_type.begin(cx, key);
+    search_type.learn(&knowledge, &known);
     let mut found = K::Found::default();
     let mut given = Vec::new();
     // What comes last in the order is at the bottom.
@@ -211,15 +222,27 @@ async fn search_parts<T: Tree, K: SearchType<T>>(
         let mut pieces = 0;
         let mut give_back = |splitter: &mut Splitter, frontier: &mut Frontier<_, _>| {
             for nodes in splitter.take(frontier) {
-                let place = place.of_piece(pieces);
+                let mut place = place.of_piece(pieces);
                 pieces += 1;
+                let mut give = |nodes: &[_], place: &Place| {
+                    let give = async |cx: Context, piece| take_back::<K::Found>(&cx, piece);
+                    let piece = Part::new(place.clone(), nodes);
+                    given.push(piece.map(|piece| cx.ask(parts.home, give, (parts, piece))));
+                };
+                give(&nodes, &place);
                 if nodes.len() == HANDED_OVER_MAX {
-                    // There may be more of these siblings: they come after the piece.
-                    rows.push((place.after(nodes.len()), frontier.take_level()));
+                    // There may be more of these siblings.
+                    let mut level = frontier.take_level();
+                    for _ in 1..PIECES_AT_ONCE {
+                        place = place.after(HANDED_OVER_MAX);
+                        let nodes = level.take_highest();
+                        if nodes.is_empty() {
+                            break;
+                        }
+                        give(&nodes, &place);
+                    }
+                    rows.push((place.after(HANDED_OVER_MAX), level));
                 }
-                let give = async |cx: Context, piece| take_back::<K::Found>(&cx, piece);
-                let piece = Part::new(place, &nodes);
-                given.push(piece.map(|piece| cx.ask(parts.home, give, (parts, piece))));
             }
         };
         let mut visit =
@@ -248,8 +271,8 @@ async fn search_parts<T: Tree, K: SearchType<T>>(
 fn next_parts<T: Tree, K: SearchType<T>>(
     cx: &Context,
     search_type: K,
-    (parts, request): (Key, Request<K::Found>),
-) -> Answer {
+    (key, parts, request): (Key, Key, Request<K::Found>),
+) -> Answer<K::Found> {
     // The search may have been cancelled.
     let Some(home) = cx.known::<Home<K::Found>>(parts) else { return Answer::default() };
     let Request { worker, parts, ended, most } = request;
@@ -261,16 +284,17 @@ fn next_parts<T: Tree, K: SearchType<T>>(
             pool.end(worker, &place);
         }
     }
-    let mut parts = pool.held(worker, parts);
+    let mut parts = pool.give_again(worker, parts);
     if parts.is_empty() {
-        parts = pool.take(worker, most);
+        parts = pool.take(worker, most.unwrap_or(1));
     }
-    let is_work_wanted = pool.waiting() == 0;
+    let is_work_wanted = pool.tasks() < home.workers;
     drop(state);
     if parts.is_empty() {
         home.starter.wake();
     }
-    Answer { parts, is_work_wanted }
+    let known = if most.is_none() { search_type.known(cx, key) } else { K::Found::default() };
+    Answer { parts, known, is_work_wanted }
 }
 
 /// On the home PE: keeps a piece.

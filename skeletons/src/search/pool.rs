@@ -48,6 +48,12 @@ impl Place {
         Place(self.0.iter().copied().chain([number]).collect())
     }
 
+    /// Whether it is that of the part at this place, or of the same part when it is searched again.
+    fn is_of(&self, place: &Place) -> bool {
+        let again = self.0.strip_prefix(place.0.as_slice());
+        again.is_some_and(|again| again.iter().all(|number| *number == 0))
+    }
+
     /// The place of the nodes of this part after the first ones.
     pub(super) fn after(&self, nodes: usize) -> Self {
         let mut place = self.clone();
@@ -146,7 +152,7 @@ impl Pool {
     pub(super) fn give(&mut self, part: Part) {
         self.nodes += part.len();
         let former = self.waiting.insert(part.place, Rest { nodes: part.nodes, taken: 0 });
-        debug_assert!(former.is_none(), "a place is given once");
+        assert!(former.is_none(), "a place is given once");
     }
 
     /// Gives a task the first nodes: at most this number, and no more than half of those that wait,
@@ -179,7 +185,7 @@ impl Pool {
     pub(super) fn end(&mut self, task: u64, place: &Place) -> bool {
         let Some(held) = self.held.get_mut(&task) else { return false };
         let parts = held.len();
-        held.retain(|held| held.place != *place);
+        held.retain(|held| !held.place.is_of(place));
         let is_held = held.len() < parts;
         if held.is_empty() {
             self.held.remove(&task);
@@ -189,7 +195,7 @@ impl Pool {
 
     /// The parts that a task has beyond this number. It runs for a second time if there are any,
     /// and gets them at new places.
-    pub(super) fn held(&mut self, task: u64, parts: usize) -> Vec<Part> {
+    pub(super) fn give_again(&mut self, task: u64, parts: usize) -> Vec<Part> {
         let beyond = self.held.get_mut(&task).into_iter().flatten().skip(parts);
         beyond
             .map(|part| {
@@ -197,11 +203,6 @@ impl Pool {
                 part.clone()
             })
             .collect()
-    }
-
-    /// The number of nodes that wait.
-    pub(super) fn waiting(&self) -> usize {
-        self.nodes
     }
 
     /// The number of tasks that have, or could have, a part.
@@ -227,7 +228,7 @@ mod tests {
             let mut taken = pool.take(7, most);
             for run in 0..=u8::from(dies) {
                 if run == 1 {
-                    taken = pool.held(7, 0);
+                    taken = pool.give_again(7, 0);
                 }
                 for Part { place, nodes } in &taken {
                     let nodes: Vec<u32> = nodes.decoded().expect("it is decoded");
@@ -240,7 +241,9 @@ mod tests {
                     }
                 }
             }
-            assert!(pool.held(7, taken.len()).is_empty() && !pool.end(7, &Place::of_part(99)));
+            assert!(
+                pool.give_again(7, taken.len()).is_empty() && !pool.end(7, &Place::of_part(99))
+            );
             assert!(taken.iter().all(|part| pool.end(7, &part.place)));
         }
         seen

@@ -60,6 +60,10 @@ pub trait SearchType<T: Tree>: Stateless {
     ) -> Pruning;
     /// Adds what another task has found.
     fn merge(self, found: &mut Self::Found, other: Self::Found);
+    /// What this PE knows of what others have found.
+    fn known(self, _: &Context, _: Key) -> Self::Found {
+        Self::Found::default()
+    }
     /// Called when the task has visited all of its nodes.
     fn end(self, _: &Self::Knowledge, _: &mut Self::Found) {}
     /// What the search returns if this has been found in the whole tree.
@@ -72,7 +76,7 @@ pub trait SearchType<T: Tree>: Stateless {
     ) -> Pin<Box<dyn std::future::Future<Output = ()> + Send>> {
         Box::pin(std::future::pending())
     }
-    /// On the home PE: learns of what a task has found.
+    /// Learns of what a task has found, or another PE knows.
     fn learn(self, _: &Self::Knowledge, _: &Self::Found) {}
 }
 
@@ -113,14 +117,17 @@ impl<T: Tree, K: SearchType<T>> Search<T, K> {
                 search_type.learn(&knowledge, found);
             }
         };
-        Ok(search_type.output(beside(search, hearing, learn).await?))
+        let mut found = beside(search, hearing, learn).await?;
+        // A task that ran again after a death pruned by what it had found before.
+        search_type.end(&knowledge, &mut found);
+        Ok(search_type.output(found))
     }
 }
 
 impl<T: Tree> SearchTask<T> {
     /// Searches below these nodes, by tasks. PEs within the radius may begin.
     pub(super) async fn search<K: SearchType<T>>(
-        self,
+        mut self,
         cx: &Context,
         radius: Distance,
         search_type: K,
@@ -128,11 +135,15 @@ impl<T: Tree> SearchTask<T> {
     ) -> Result<K::Found, TaskError> {
         // These nodes are a task like the others. The caller only waits: it may be the main task,
         // which can run on a thread beside the workers.
-        if self.splitting == Splitting::Ordered {
+        if self.splitting == Splitting::Ordered && K::PREFERS_FIRST {
             let SearchTask { tree, key, nodes, .. } = self;
             let run = move |cx, part| search_in_order::<T, K>(cx, search_type, part);
             let part = (tree, key, Part::new(place, &nodes)?);
             return AbortOnDrop::new(cx.spawn(Distance::ZERO, run, part)).await?;
+        }
+        if self.splitting == Splitting::Ordered {
+            // No order is better, and what a dead task gave back would count twice.
+            self.splitting = Splitting::StealDriven;
         }
         self.spawn(cx, radius, search_type).await?
     }
