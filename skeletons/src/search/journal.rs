@@ -61,7 +61,7 @@ impl<T: Tree, K: SearchType<T>> Search<T, K> {
     /// - **Whose journal it is**: it has the name of the program, of the types of the tree, the
     ///   functions and the result, the number of subtrees, and a digest of the tree and the nodes
     ///   at which the subtrees begin. A journal of another search is refused with an error that
-    ///   says what differs. The [`Splitting`](super::Splitting) may differ, and the number of PEs.
+    ///   says what differs. The [`Splitting`] may differ, and the number of PEs.
     ///   (Trees and nodes that contain handles such as
     ///   [`Shared`](ultramarine_runtime::executor::Shared) are never the same.)
     /// - **What must not differ between runs**: [`Tree::children`], in number and order, and the
