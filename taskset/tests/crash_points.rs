@@ -39,7 +39,7 @@ fn crash_everywhere(shared: &Shared, work: impl Fn() -> bool, examine: impl Fn(&
             last = now;
         }
     });
-    assert!(ended_well, "the work went wrong of itself, or ptrace is not allowed here");
+    assert!(ended_well, "the work went wrong of itself");
     points
 }
 
@@ -92,6 +92,9 @@ fn examine_queue(shared: &Shared) {
 
 #[test]
 fn an_owner_dies_anywhere() {
+    if !Child::can_be_stepped() {
+        return;
+    }
     let shared = Shared::new(BYTES);
     let running = shared.word(RUNNING);
     let work = || {
@@ -117,6 +120,9 @@ fn an_owner_dies_anywhere() {
 
 #[test]
 fn a_thief_dies_anywhere() {
+    if !Child::can_be_stepped() {
+        return;
+    }
     let shared = Shared::new(BYTES);
     let mut rings = 0;
     assert!((1..=ENTRIES).all(|entry| push(&shared, entry, &mut rings)));
@@ -156,6 +162,9 @@ fn examine_barrier(shared: &Shared) {
 
 #[test]
 fn a_member_dies_anywhere() {
+    if !Child::can_be_stepped() {
+        return;
+    }
     let shared = Shared::new(BYTES);
     let work = || {
         let barrier = shared.barrier(0);

@@ -116,6 +116,15 @@ impl Child {
         }
     }
 
+    /// Whether a child can be stepped here; if not, it says so.
+    pub(crate) fn can_be_stepped() -> bool {
+        let can = Self::step(|| true, || ());
+        if !can {
+            println!("skipped: `ptrace` is not allowed here");
+        }
+        can
+    }
+
     /// Runs `work` instruction by instruction, and calls `look` before each, and at last after all.
     /// Returns how the work ended.
     pub(crate) fn step(work: impl FnOnce() -> bool, mut look: impl FnMut()) -> bool {
