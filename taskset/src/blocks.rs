@@ -7,7 +7,7 @@
 //! # When the worker dies
 //!
 //! Its slot names each block in its hands, before the block is taken, and the word that will name
-//! the block, before that word is written. Whoever [recovers](recover) a dead worker frees those
+//! the block, before that word is written. Who [recovers](recover) a dead worker frees those
 //! that their words do not name. It can do so twice: no one else takes blocks of these pages
 //! meanwhile.
 //!

@@ -1,7 +1,7 @@
 //! How a set ends although tasks may be added at any instant, also by workers that do not run it.
 //!
-//! Whoever would end the set first says so: its end is *closing*, in an attempt with a number of
-//! its own. Then it looks at all tasks, and finishes the attempt if each is FINISHED. Whoever adds
+//! Who would end the set first says so: its end is *closing*, in an attempt with a number of
+//! its own. Then it looks at all tasks, and finishes the attempt if each is FINISHED. Who adds
 //! a task puts it into the table and then looks at the end: if that is closing, it opens it again,
 //! and the attempt fails. Either the one sees the task or the other sees the attempt, since all
 //! four steps are sequentially consistent.

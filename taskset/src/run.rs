@@ -137,7 +137,7 @@ struct Meeting<'w, 'a> {
 
 impl<'w, 'a> Meeting<'w, 'a> {
     fn join(worker: &'w Worker<'a>, set: SetRef<'a>) -> Result<Self> {
-        // Whoever takes over this worker must know before where it is, and as whom.
+        // A worker that takes over this one must know before where it is, and as whom.
         let slot = worker.slot;
         let incarnation = slot.meetings.load(Relaxed) + 1;
         slot.meetings.store(incarnation, Release);

@@ -57,7 +57,7 @@ impl<'a> Worker<'a> {
     /// Ends the set if all of its tasks have finished. Returns how many tasks it has made ready.
     fn close(&self, set: SetRef<'a>, others: &mut Vec<u64>) -> Result<usize> {
         if set.end.is_finished() {
-            // Whoever ended it may have died before it told the continuation.
+            // The worker that ended it may have died before it told the continuation.
             return match set.task(CONTINUATION)? {
                 Some(continuation) => Ok(usize::from(self.mend(continuation, others)?)),
                 None => Ok(0),

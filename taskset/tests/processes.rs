@@ -126,7 +126,7 @@ mod queue {
     }
 
     #[test]
-    fn no_entry_is_lost_whoever_is_killed() {
+    fn no_entry_is_lost_when_workers_are_killed() {
         let shared = Shared::new(CLAIMS + 8 * (ENTRIES as usize + 1));
         shared.queue(QUEUE).grow(&shared, RING, RING_LENGTH).expect("the ring is good");
         let live = |worker: usize, _| {
@@ -190,7 +190,7 @@ mod barrier {
     }
 
     #[test]
-    fn all_that_live_meet_whoever_is_killed() {
+    fn all_that_live_meet_when_others_are_killed() {
         let shared = Shared::new(4096);
         let came = |slot| shared.word(CAME + 8 * slot);
         (0..MEMBERS).for_each(|slot| came(slot).store(NOT_THERE, Relaxed));

@@ -250,6 +250,24 @@ mod tests {
     }
 
     #[test]
+    fn a_part_that_is_given_again_ends_by_its_former_place_too() {
+        let part = Part::new(Place::of_part(3), &[1, 2]).expect("it is encoded");
+        let mut pool = Pool::new(part);
+        let taken = pool.take(7, 1);
+        assert_ne!(pool.give_again(7, 0)[0].place, taken[0].place);
+        assert!(pool.end(7, &taken[0].place) && pool.give_again(7, 0).is_empty());
+    }
+
+    #[test]
+    fn a_task_gets_few_long_parts_at_a_time() {
+        let long = [vec![0_u8; TAKEN_BYTES / 2]];
+        let part = |number| Part::new(Place::of_part(number), &long).expect("it is encoded");
+        let mut pool = Pool::new(part(0));
+        (1..20).for_each(|number| pool.give(part(number)));
+        assert_eq!(pool.take(7, 10).len(), 2);
+    }
+
+    #[test]
     fn the_first_is_taken_first() {
         assert!(order(vec![(1, false)]).iter().map(|(_, n)| *n).eq(0..40));
     }

@@ -22,7 +22,7 @@
 //! | active | leaving | `leave`, or `remove` by one of those that notice a death |
 //! | leaving | free | anyone, *after* it has announced the change |
 //!
-//! Whoever meets a slot that is leaving announces the change and frees it, so that the death of
+//! Who meets a slot that is leaving announces the change and frees it, so that the death of
 //! the one that began this holds up no one. Each step is a compare-and-swap of the slot with its
 //! incarnation: of two that notice one death, one removes it, and a helper that is late changes
 //! nothing for the next incarnation.
