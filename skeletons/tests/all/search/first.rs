@@ -94,3 +94,16 @@ fn the_first_is_found_however_often_it_is_searched_for() {
         Ok(())
     });
 }
+
+#[test]
+fn a_tree_of_one_child_a_level_may_be_deep() {
+    job(racks(&[1, 1], 1), async |cx| {
+        let (tree, root) = (Equals { widths: vec![1], deepest: 100_000 }, (3, 0));
+        let expected = first_of(&tree, root);
+        for splitting in [Splitting::Ordered, Splitting::StealDriven, Splitting::Budget(1000)] {
+            let found = maximise(splitting, tree.clone(), root).run(&cx.supervised()).await?;
+            assert_eq!(found, expected, "{splitting:?}");
+        }
+        Ok(())
+    });
+}
