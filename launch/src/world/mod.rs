@@ -165,8 +165,9 @@ fn take_part(
         Ok(returned) => returned.unwrap_or(Ok(())),
         Err(error) => Err(error.into()),
     };
-    if outlives_root && !(is_root && result.is_ok()) {
-        child.job_is_over(is_root);
+    if outlives_root {
+        // A result counts by now, whatever becomes of the root.
+        child.job_is_over(is_root && result.is_err());
     }
     // The root leaves at once if others can stay: were it killed meanwhile, its exit code would be
     // lost.
