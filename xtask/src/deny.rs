@@ -5,11 +5,20 @@
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::thread;
+use std::time::Duration;
 
 use crate::process::{self, Failure, Result};
 
 /// Without the graph of which crate needs which duplicate, which fills pages.
 const CHECK: [&str; 5] = ["check", "--hide-inclusion-graph", "licenses", "bans", "sources"];
+
+/// A later one may need a later compiler.
+const VERSION: &str = "cargo-deny@0.20.2";
+
+/// How often to try: a registry may be out of reach for a moment.
+const TRIES: u32 = 3;
+const BETWEEN_TRIES: Duration = Duration::from_secs(30);
 
 /// Where cargo-deny is installed if the user has none: inside the build folder, to touch nothing
 /// else.
@@ -43,7 +52,15 @@ pub(crate) fn run() -> Result<ExitCode> {
 fn install() -> Result<Command> {
     println!("Installing cargo-deny into {} (some minutes, once) …", own_root().display());
     let mut install = process::cargo();
-    install.args(["install", "--locked", "--debug", "cargo-deny", "--root"]).arg(own_root());
-    process::run(&mut install)?;
+    install.args(["install", "--locked", "--debug", "--config", "profile.dev.debug=0"]);
+    install.args([VERSION, "--root"]).arg(own_root());
+    let mut result = process::run(&mut install);
+    for _ in 1..TRIES {
+        let Err(Failure(why)) = &result else { break };
+        println!("{why}; once more, in {} s", BETWEEN_TRIES.as_secs());
+        thread::sleep(BETWEEN_TRIES);
+        result = process::run(&mut install);
+    }
+    result?;
     find().ok_or_else(|| Failure("cargo-deny was installed but is not there".into()))
 }

@@ -6,6 +6,7 @@ use crate::common::launcher::over_each_lane;
 use futures_util::future::poll_immediate;
 use rustix::process::{Signal, getpid, kill_process};
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine::{EndRequest, Error, Result, shutdown_requested};
@@ -90,6 +91,23 @@ fn a_job_does_not_outlive_its_last_process() {
     for ended in ends(3, main) {
         ended.fails_with("was killed by SIGKILL: the job ends");
     }
+}
+
+#[test]
+fn a_result_counts_though_the_root_is_killed_as_it_leaves() {
+    let program = || {
+        static IS_ROOT: AtomicBool = AtomicBool::new(false);
+        run_restartable(async |_| {
+            IS_ROOT.store(true, SeqCst);
+            Ok(())
+        });
+        if IS_ROOT.load(SeqCst) {
+            // The others are gone by then.
+            std::thread::sleep(Duration::from_millis(300));
+            die();
+        }
+    };
+    over_each_lane(3, program).for_each(|(_, ended)| ended.is_well());
 }
 
 #[test]
