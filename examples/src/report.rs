@@ -147,8 +147,14 @@ impl Display for Report {
         for row in self.statistics.by_distance.iter().filter(|row| row.fishes > 0) {
             writeln!(
                 f,
-                "at distance {}: {} FISH sent, {} SCHEDULE received with {} tasks, {} NOWORK",
-                row.distance, row.fishes, row.schedules, row.steals, row.no_works
+                "at distance {}: {} FISH sent, {} SCHEDULE received, {} tasks stolen ({} from \
+                 boards), {} NOWORK",
+                row.distance,
+                row.fishes,
+                row.schedules,
+                row.steals,
+                row.from_boards,
+                row.no_works
             )?;
         }
         Ok(())

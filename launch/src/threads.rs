@@ -88,6 +88,7 @@ fn jobs(options: &Options) -> Result<Vec<Job>> {
             settings,
             detector: None,
             bootstrap: BootstrapTraffic::default(),
+            boards: None,
         }
     };
     Ok(lanes.into_iter().zip(0..).map(job).collect())

@@ -59,6 +59,7 @@
 //! | `sweep`, `closing` | when has a set ended, and what if a task is lost? |
 //! | `cell` | how do tasks change data? |
 //! | `collect` | what if all workers are dead? |
+//! | `board` | how does a process take a task of another that has no arena? |
 //!
 //! # When a process dies
 //!
@@ -73,6 +74,7 @@
 #![cfg_attr(loom, allow(dead_code))]
 
 pub mod barrier;
+pub mod board;
 mod closing;
 #[cfg(all(test, not(loom)))]
 mod crash;

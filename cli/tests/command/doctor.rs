@@ -8,8 +8,8 @@ mod with_mpi {
     use std::os::unix::process::ExitStatusExt as _;
     use std::process::Stdio;
 
-    const CHECKS: [&str; 14] = [
-        "mpi", "launcher", "cores", "files", "threads", "memlock", "shm", "ports", "clock",
+    const CHECKS: [&str; 15] = [
+        "mpi", "launcher", "cores", "files", "threads", "memlock", "shm", "boards", "ports", "clock",
         "network", "name", "slurm", "world", "deaths",
     ];
 

@@ -74,9 +74,10 @@ pub(super) fn join(
         roster.faults.iter().for_each(log::log_runtime_line);
     }
     let dies_after = roster.faults.as_ref().and_then(|plan| plan.death_of(me));
-    let Connected { lane, detector, presence } =
+    let Connected { lane, detector, boards, presence } =
         connect::open(all, (&own, &roster), &topology, &options, &settings)?;
-    let job = Job { me, topology, lane, settings, detector, bootstrap: all.traffic() };
+    let bootstrap = all.traffic();
+    let job = Job { me, topology, lane, settings, detector, bootstrap, boards };
     Ok(Joined { job, presence, dies_after })
 }
 

@@ -1,4 +1,5 @@
-//! How the PEs of a job reach each other: the lane, the fallback lane, and the detector.
+//! How the PEs of a job reach each other: the lane, the fallback lane, the detector, and the boards
+//! of their host.
 
 use super::collectives::{Collectives, decide};
 use super::rank_info::RankInfo;
@@ -16,7 +17,7 @@ use ultramarine_environment::launcher::is_ucx_eager;
 use ultramarine_guard::Testimony;
 use ultramarine_runtime::addresses::Addresses;
 use ultramarine_runtime::detector::{Detector, DetectorEndpoint, Witness};
-use ultramarine_runtime::executor::DetectorSetup;
+use ultramarine_runtime::executor::{BoardAddress, BoardSetup, DetectorSetup, OwnBoard};
 use ultramarine_runtime::handshake::JobKey;
 use ultramarine_runtime::settings::Settings;
 use ultramarine_runtime::transport::mpi::MpiLane;
@@ -47,6 +48,8 @@ struct Endpoint {
     ip: IpAddr,
     lane: u16,
     detector: u16,
+    /// The numbers of the process and of the file that is its board, if it has one.
+    board: Option<(u32, u32)>,
 }
 
 /// The addresses of all processes, by PE.
@@ -54,6 +57,7 @@ struct Endpoint {
 struct AddressBook {
     lane: Addresses,
     detector: Addresses,
+    boards: Vec<Option<(u32, u32)>>,
     key: JobKey,
 }
 
@@ -65,9 +69,11 @@ impl AddressBook {
             let address = |of: &Endpoint| SocketAddr::new(of.ip, port(of));
             (0..topology.pes()).map(endpoint).map(address).collect()
         };
+        let board = |n| endpoints[topology.rank_of(Pe::new(n)) as usize].board;
         Ok(AddressBook {
             lane: by_pe(|of| of.lane),
             detector: by_pe(|of| of.detector),
+            boards: (0..topology.pes()).map(board).collect(),
             key: tcp::new_job_key()?,
         })
     }
@@ -78,6 +84,7 @@ pub(super) struct Connected {
     pub(super) lane: Box<dyn Lane>,
     /// The only process of a job has none.
     pub(super) detector: Option<DetectorSetup>,
+    pub(super) boards: Option<BoardSetup>,
     pub(super) presence: Presence,
 }
 
@@ -121,10 +128,15 @@ pub(super) fn open(
         let mpi = comm.transpose()?.map(lane).transpose()?;
         Ok((ip, tcp, detector, mpi, (listens?, of_guard?)))
     });
+    let board = own_board(me, topology, settings);
     let (ends, own) = match ends {
         Ok((ip, tcp, detector, mpi, seconds)) => {
             let (lane, watch) = (tcp.address().port(), detector.address().port());
-            (Some((tcp, detector, mpi, seconds)), Ok(Endpoint { ip, lane, detector: watch }))
+            let board = board.as_ref().map(|own| {
+                let BoardAddress { process, descriptor } = own.address();
+                (process, descriptor)
+            });
+            (Some((tcp, detector, mpi, seconds)), Ok(Endpoint { ip, lane, detector: watch, board }))
         }
         Err(error) => (None, Err(error.into())),
     };
@@ -140,9 +152,14 @@ pub(super) fn open(
     };
     if topology.pes() == 1 {
         let presence = Presence { others, listens, testimony: None };
-        return Ok(Connected { lane, detector: None, presence });
+        return Ok(Connected { lane, detector: None, boards: None, presence });
     }
     let (addresses, key) = (book.detector, book.key);
+    let board_of = |pe: Pe| {
+        let (process, descriptor) = book.boards[pe.index()]?;
+        Some(BoardAddress { process, descriptor })
+    };
+    let boards = board.and_then(|own| BoardSetup::new(me, topology, own, board_of, key));
     let words = Witness::new(me, topology.pes(), key).to_words();
     let testimony = Some(Testimony { listener: of_guard.into(), words });
     let presence = Presence { others, listens, testimony };
@@ -152,7 +169,18 @@ pub(super) fn open(
         let started = Detector::start(me, topology, detector, addresses, key, settings, report);
         Ok(Box::new(started?) as Box<_>)
     });
-    Ok(Connected { lane, detector: Some(DetectorSetup { fallback, start }), presence })
+    Ok(Connected { lane, detector: Some(DetectorSetup { fallback, start }), boards, presence })
+}
+
+/// The board of this process, if there are others on its host, and these may use it.
+fn own_board(me: Pe, topology: &Topology, settings: &Settings) -> Option<OwnBoard> {
+    if !settings.steal_in_memory || topology.host_of(me).len() == 1 {
+        return None;
+    }
+    let refused = |error: &std::io::Error| {
+        tracing::debug!(pe = me.number(), "tasks come by message, as there is no board: {error}");
+    };
+    OwnBoard::create().inspect_err(refused).ok()
 }
 
 /// Takes ports to listen on.

@@ -25,6 +25,7 @@ pub(super) enum SealDomain {
     FromDialler = 4,
     FromAcceptor = 5,
     WitnessProof = 6,
+    Boards = 7,
 }
 
 /// The keyed hash of these texts. The length of the first must follow from `domain`.
@@ -60,6 +61,11 @@ impl JobKey {
     /// The key of this number.
     pub(crate) fn of_number(number: u128) -> JobKey {
         JobKey(number.to_le_bytes())
+    }
+
+    /// What the boards of the job say of themselves, so that no other is taken for one of them.
+    pub(crate) fn token_of_boards(&self) -> u64 {
+        keyed_hash(&self.0, SealDomain::Boards, [&[], &[]]).h1
     }
 
     pub(super) fn prove(&self, domain: SealDomain, texts: [&[u8]; 2]) -> [u8; SEAL_BYTES] {

@@ -18,6 +18,7 @@ impl Node {
     /// Cancels these tasks of this PE, at most [`CANCELLED_AT_ONCE`].
     pub fn cancel(&mut self, futures: Vec<u64>, host: &mut impl Host) {
         self.has_cancelled = true;
+        self.take_back_all_of(self.me, &futures, host);
         let mut by_pe: BTreeMap<Pe, Vec<u64>> = BTreeMap::new();
         for future in futures {
             let there = self.supervision.cancel(future);

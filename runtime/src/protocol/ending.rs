@@ -93,6 +93,7 @@ impl Node {
             return;
         }
         self.ending.phase = Phase::Ending;
+        self.clear_board(host);
         host.shut_down();
         self.ending.farewells_awaited = self.pass_down(&Message::Shutdown, host);
     }

@@ -16,7 +16,7 @@ use super::phase::Phase;
 use super::recovery::is_idle;
 use super::victim::{first_victim, next_victim};
 use std::time::Duration;
-use ultramarine_topology::Pe;
+use ultramarine_topology::{Distance, Pe};
 
 /// The most FISHes that wait at a PE.
 const WAITING_MAX: usize = 64;
@@ -53,8 +53,11 @@ impl Node {
             }
             _ => {}
         }
+        self.notice_taken(host);
+        let has_stolen = self.look_at_boards(need, host);
         if self.fishing.fish == FishState::Resting
-            && host.queued() <= self.settings.fishing.max_fish
+            && !has_stolen
+            && self.waiting_here(host) <= self.settings.fishing.max_fish
         {
             self.cast(now, host);
         }
@@ -64,12 +67,21 @@ impl Node {
             FishState::Out { until, .. } | FishState::BackingOff { until } => Some(until),
         };
         let waiting_due = self.serve_waiting(now, host);
+        self.post_for_those_who_ask(host);
         [fishing_due, suspects_due, waiting_due].into_iter().flatten().min()
     }
 
-    /// Casts a FISH.
+    /// The number of tasks that wait in the pool and on the board.
+    fn waiting_here(&self, host: &impl Host) -> usize {
+        host.queued() + self.board.len()
+    }
+
+    /// Casts a FISH. A PE of this host may be quicker to post something than to answer.
     fn cast(&mut self, now: Duration, host: &mut impl Host) {
         let Some(victim) = self.find_victim(host) else { return };
+        if let Some(boards) = host.boards().filter(|boards| boards.host().contains(victim)) {
+            boards.ask(victim);
+        }
         self.fishing.serial += 1;
         self.fishing.need_sent = self.fishing.need;
         let least = self.settings.fishing.min_fish_delay;
@@ -150,7 +162,7 @@ impl Node {
             if self.living.is_dead(fish.thief) || self.share_lost(fish, false, host) {
                 return false;
             }
-            let is_some = host.queued() > 0;
+            let is_some = self.waiting_here(host) > 0;
             let shared = if is_some { self.share(fish, false, host) } else { Shared::Nothing };
             let is_kept = shared == Shared::Nothing && now < *until;
             if !is_kept && shared != Shared::Some {
@@ -169,21 +181,13 @@ impl Node {
     /// thief must not have more than this PE then, or they would come back at once. Of a problem
     /// that is being divided, only the largest part.
     fn share(&mut self, fish: &Fish, has_just_arrived: bool, host: &mut impl Host) -> Shared {
-        let queued = host.queued();
-        let min_sched = self.settings.fishing.min_sched;
-        let kept = match self.fishing.need {
-            Need::Ahead if fish.need >= Need::Starving => 0,
-            Need::Ahead => min_sched,
-            // A worker here that has nothing to do is about to take what is there. (Or two PEs
-            // without work steal the same task from each other, for ever if `min_sched` is 0.)
-            Need::Starving | Need::Idle => min_sched.max(1),
-        };
-        let wanted = fair(queued, fish).min(queued.saturating_sub(kept));
+        let queued = self.waiting_here(host);
+        let wanted = fair(queued, fish).min(queued.saturating_sub(self.kept(fish.need)));
         let distance = self.topology.distance(self.me, fish.thief);
         let (mut is_enough, mut is_unsuitable) = (false, false);
         let root = self.root;
-        let given = self.give(fish, wanted, host, |_, host| {
-            let parcel = if is_enough { None } else { host.take(distance) }?;
+        let given = self.give(fish, wanted, host, |node, host| {
+            let parcel = if is_enough { None } else { node.take_for(distance, host) }?;
             // If more were given away, the rest here would soon be done, and this PE would fish
             // them back: for Fibonacci numbers on two PEs that took a tenth of the time.
             is_enough = host.took_fork();
@@ -208,6 +212,23 @@ impl Node {
             0 => Shared::Nothing,
             _ => Shared::Some,
         }
+    }
+
+    /// How many tasks this PE keeps from a thief that needs some so much.
+    pub(super) fn kept(&self, need: Need) -> usize {
+        let min_sched = self.settings.fishing.min_sched;
+        match self.fishing.need {
+            Need::Ahead if need >= Need::Starving => 0,
+            Need::Ahead => min_sched,
+            // A worker here that has nothing to do is about to take what is there. (Or two PEs
+            // without work steal the same task from each other, for ever if `min_sched` is 0.)
+            Need::Starving | Need::Idle => min_sched.max(1),
+        }
+    }
+
+    /// Takes the task for a thief at this distance, from the pool or else from the board.
+    fn take_for(&mut self, distance: Distance, host: &mut impl Host) -> Option<Parcel> {
+        host.take(distance).or_else(|| self.take_back_oldest(distance, host))
     }
 
     /// Gives the thief a task whose encoding took a while (see [`Host::packs_later`]).
@@ -245,6 +266,9 @@ impl Node {
         if !tasks.is_empty() {
             host.send(thief, Message::Schedule { serial, tasks });
         }
+        if given > 0 {
+            self.board.forget(thief);
+        }
         given
     }
 
@@ -276,10 +300,7 @@ impl Node {
         row.bytes += tasks.iter().map(|task| task.body.len() as u64).sum::<u64>();
         tasks.into_iter().for_each(|task| self.take_in(from, task, host));
         // Also if it answers an earlier FISH.
-        self.fishing.search_radius = nearest_company(&self.topology, self.me);
-        self.fishing.giver = Some(from);
-        self.fishing.delay = self.settings.fishing.min_fish_delay;
-        self.fishing.may_ask_anew = true;
+        self.note_giver(from);
         if let (true, FishState::Out { at, .. }) =
             (serial == self.fishing.serial, self.fishing.fish)
         {
@@ -290,7 +311,7 @@ impl Node {
     }
 
     /// Puts a stolen task into the pool, unless its home is dead or has replaced it.
-    fn take_in(&mut self, from: Pe, mut parcel: Parcel, host: &mut impl Host) {
+    pub(super) fn take_in(&mut self, from: Pe, mut parcel: Parcel, host: &mut impl Host) {
         let home = parcel.task.home;
         if home == self.me {
             if !self.supervision.record_return(&mut parcel) {

@@ -19,6 +19,7 @@
 //! | [`message`] | everything that one PE can send to another |
 //! | [`pool`] | which task is chosen: for a worker at home, for a thief far away |
 //! | [`node`] | the state machine: what each message does, and each death |
+//! | [`board`] | stealing between PEs of one host without a message |
 //! | `fishing` | asking for work, giving it, passing on the FISHes of others |
 //! | `fish_state` | where a PE's search for work stands |
 //! | [`supervision`] | where this PE's own tasks are, and which must be run again |
@@ -33,6 +34,7 @@
 //! | [`settings`] | the settings |
 //! | [`statistics`] | the counters, by distance |
 
+pub mod board;
 mod cancelling;
 mod ending;
 mod fish_state;
@@ -50,6 +52,7 @@ pub mod supervision;
 mod telling;
 pub mod victim;
 
+pub use board::Boards;
 pub use cancelling::CANCELLED_AT_ONCE;
 pub use ending::Leaving;
 pub use membership::{

@@ -1,5 +1,6 @@
 //! The state machine of one PE.
 
+use super::board::{BoardState, Boards};
 use super::fish_state::{Fishing, WaitingFish};
 use super::losses::Losses;
 use super::membership::Living;
@@ -38,7 +39,15 @@ pub trait Host {
     fn packs_later(&mut self, _: &Fish) -> bool {
         false
     }
-    /// A FISH waits here for a task: tasks that divide work should offer parts of it.
+    /// Whether [`take`](Self::take) may encode tasks now.
+    fn may_pack(&self) -> bool {
+        true
+    }
+    /// The boards of the PEs of this host, if there are others and they can see each other's.
+    fn boards(&mut self) -> Option<&mut dyn Boards> {
+        None
+    }
+    /// Another PE waits for a task: tasks that divide work should offer parts of it.
     fn want_work(&mut self) {}
     /// Puts a stolen task into the pool.
     fn accept(&mut self, parcel: Parcel);
@@ -77,6 +86,7 @@ pub struct Node {
     pub(super) fishing: Fishing,
     /// In the order of their arrival.
     pub(super) waiting: Vec<WaitingFish>,
+    pub(super) board: BoardState,
     pub(super) supervision: Supervision,
     pub(super) losses: Losses,
     /// The PEs that have not died, as far as this PE was told.
@@ -95,6 +105,7 @@ impl Node {
             ending: Ending::NOT_YET,
             fishing: Fishing::new(&topology, me, &settings.fishing),
             waiting: Vec::new(),
+            board: BoardState::new(),
             supervision: Supervision::new(me),
             losses: Losses::new(settings.losses_per_turn),
             living: Living::new(topology.pes(), &[]),
@@ -148,7 +159,10 @@ impl Node {
                 self.handle_news(future, version, Location::At(from), host);
                 self.cancel_unknown(future, from, host);
             }
-            Message::Cancel { futures } => host.cancel(from, futures),
+            Message::Cancel { futures } => {
+                self.take_back_all_of(from, &futures, host);
+                host.cancel(from, futures);
+            }
             Message::Result { future, outcome } => {
                 self.supervision.forget(future);
                 host.fill(future, outcome);
@@ -257,6 +271,7 @@ impl PartialEq for Node {
             && self.ending == other.ending
             && self.fishing == other.fishing
             && self.waiting == other.waiting
+            && self.board == other.board
             && self.supervision == other.supervision
             && self.losses == other.losses
             && self.living == other.living
@@ -268,8 +283,8 @@ impl Eq for Node {}
 
 impl Hash for Node {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Node { me, ending, fishing, waiting, supervision, losses, .. } = self;
-        (me, ending, fishing, waiting, supervision, losses).hash(state);
+        let Node { me, ending, fishing, waiting, board, supervision, losses, .. } = self;
+        (me, ending, fishing, waiting, board, supervision, losses).hash(state);
         (&self.living, self.has_cancelled).hash(state);
     }
 }

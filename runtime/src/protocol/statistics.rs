@@ -32,7 +32,8 @@ pub struct Statistics {
     pub orphans: u64,
     /// Fishing and stealing by distance, the smallest distance first.
     pub by_distance: Vec<Traffic>,
-    /// The time from casting a FISH to receiving its SCHEDULE.
+    /// The time from casting a FISH to receiving its SCHEDULE, or from the first look at boards to
+    /// having taken a task from one.
     pub steal_latency: Histogram,
     /// The cost of finding the other PEs and staying connected with them: the sum over all PEs.
     pub upkeep: Upkeep,
@@ -80,9 +81,11 @@ pub struct Traffic {
     pub forwards: u64,
     /// SCHEDULEs received from victims at this distance.
     pub schedules: u64,
-    /// Tasks received in them.
+    /// Tasks received in them, or taken from boards.
     pub steals: u64,
-    /// Bytes of closures and arguments received in them.
+    /// Of these, tasks taken from boards, without a message.
+    pub from_boards: u64,
+    /// Bytes of closures and arguments of these tasks.
     pub bytes: u64,
     /// NOWORKs received from PEs at this distance.
     pub no_works: u64,
@@ -97,6 +100,7 @@ impl Statistics {
             forwards: 0,
             schedules: 0,
             steals: 0,
+            from_boards: 0,
             bytes: 0,
             no_works: 0,
         };
@@ -134,6 +138,7 @@ impl Statistics {
                     ours.forwards += theirs.forwards;
                     ours.schedules += theirs.schedules;
                     ours.steals += theirs.steals;
+                    ours.from_boards += theirs.from_boards;
                     ours.bytes += theirs.bytes;
                     ours.no_works += theirs.no_works;
                 }

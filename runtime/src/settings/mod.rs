@@ -29,6 +29,9 @@ pub struct Settings {
     /// The number of times that a lost supervised task is run again before it is given up. Default
     /// 5.
     pub max_replicas: u32,
+    /// Whether PEs of one host take tasks from each other's memory, without a message. Where the
+    /// host does not allow that, tasks come by message. Default true.
+    pub steal_in_memory: bool,
     /// How messages are carried.
     pub port: PortSettings,
     /// The most TCP connections that a PE has with others at the same time; at least 2. To make
@@ -94,6 +97,7 @@ settings! {
     "max_hops" => fishing.max_hops,
     "schedule_tasks_max" => fishing.schedule_tasks_max,
     "schedule_bytes_max" => fishing.schedule_bytes_max,
+    "steal_in_memory" => steal_in_memory,
     "max_replicas" => max_replicas,
     "message_bytes_max" => port.message_bytes_max,
     "window_frames" => port.window_frames,
@@ -152,6 +156,7 @@ impl Settings {
             threads,
             fishing: FishingSettings::for_threads(threads),
             max_replicas: MAX_REPLICAS,
+            steal_in_memory: true,
             port: PortSettings::default(),
             connections_max: None,
             detector: DetectorSettings::default(),

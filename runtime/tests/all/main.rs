@@ -24,7 +24,7 @@ fn job(
 ) -> Job {
     let topology = Arc::new(Topology::flat(pes));
     let (lane, bootstrap) = (Box::new(lane), BootstrapTraffic::default());
-    Job { me, topology, lane, settings, detector, bootstrap }
+    Job { me, topology, lane, settings, detector, bootstrap, boards: None }
 }
 
 /// A failure detector that does nothing.

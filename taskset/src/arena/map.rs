@@ -18,7 +18,7 @@ use crate::sync::AtomicU64;
 
 /// A file in this process's memory, shared with all that map it.
 #[derive(Debug)]
-pub(super) struct Mapping {
+pub(crate) struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
 }
@@ -30,7 +30,7 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// The first `bytes` of the file.
-    pub(super) fn new(file: &File, bytes: u64) -> io::Result<Self> {
+    pub(crate) fn new(file: &File, bytes: u64) -> io::Result<Self> {
         let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let rights = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::SHARED | MapFlags::NORESERVE;
@@ -48,7 +48,7 @@ impl Mapping {
 
     /// `count` of them, one behind the other.
     #[inline]
-    pub(super) fn slice<T: Shared>(&self, offset: u64, count: usize) -> Option<&[T]> {
+    pub(crate) fn slice<T: Shared>(&self, offset: u64, count: usize) -> Option<&[T]> {
         let start = usize::try_from(offset).ok()?;
         let end = size_of::<T>().checked_mul(count)?.checked_add(start)?;
         if end > self.bytes || !start.is_multiple_of(align_of::<T>()) {

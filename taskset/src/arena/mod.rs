@@ -14,7 +14,7 @@
 
 mod file;
 pub(crate) mod header;
-mod map;
+pub(crate) mod map;
 mod slot;
 
 use std::fs::File;

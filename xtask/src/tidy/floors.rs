@@ -52,7 +52,7 @@ const HOUSES: [House; 4] = [
             &["barrier", "queue"],
             &["error", "shared"],
             &["arena"],
-            &["blocks"],
+            &["blocks", "board"],
             &["table", "task"],
             &["dependencies", "set"],
             &["cell", "worker"],

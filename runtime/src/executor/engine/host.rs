@@ -1,5 +1,6 @@
 //! The PE as the protocol sees it during a turn.
 
+use super::boards::EngineBoards;
 use super::failure::JobError;
 use super::send_queue::SendQueue;
 use super::site::EngineSite;
@@ -7,7 +8,7 @@ use crate::error::TaskError;
 use crate::executor::task::start::{Effort, Fill, OwnTask, Packed};
 use crate::numbered::Numbered;
 use crate::protocol::message::Bytes;
-use crate::protocol::{Fish, Host, Message, Outcome, Parcel, Pool, TaskId, Version};
+use crate::protocol::{Boards, Fish, Host, Message, Outcome, Parcel, Pool, TaskId, Version};
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub(crate) struct EngineState<S: EngineSite> {
     pub(crate) futures: Numbered<Arc<dyn Fill>>,
     pub(crate) last_future: u64,
     pub(crate) send_queue: SendQueue,
+    /// The boards of this host, if there are several.
+    pub(crate) boards: Option<EngineBoards>,
     pub(crate) results: Results,
     pub(crate) tasks_came: bool,
     pub(crate) took_fork: bool,
@@ -106,6 +109,14 @@ impl<S: EngineSite> Host for EngineHost<'_, S> {
 
     fn took_fork(&self) -> bool {
         self.state.took_fork
+    }
+
+    fn may_pack(&self) -> bool {
+        self.state.effort != Effort::None
+    }
+
+    fn boards(&mut self) -> Option<&mut dyn Boards> {
+        self.state.boards.as_mut().map(|boards| boards as &mut dyn Boards)
     }
 
     fn want_work(&mut self) {

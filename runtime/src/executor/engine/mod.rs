@@ -7,6 +7,7 @@
 //! | `turn` | the engine, and what one turn does |
 //! | `site` | the PE as the engine sees it |
 //! | `host` | the engine's state, as the protocol sees it |
+//! | `boards` | tasks in memory that other processes see |
 //! | `send_queue` | messages until the port takes them |
 //! | `mpi_gate` | the gate to MPI calls, which may not return |
 //! | `liveness` | what the failure detector reports |
@@ -26,6 +27,7 @@
 //! There are no examples here: an engine needs a whole PE around it. The smallest is
 //! `simulator/src/pe/site.rs`.
 
+pub(crate) mod boards;
 pub(crate) mod fail_over;
 pub(crate) mod failure;
 pub(crate) mod host;
@@ -36,6 +38,7 @@ pub(crate) mod site;
 pub(crate) mod turn;
 
 pub use super::task::start::{Effort, Fill, OwnTask, Packed};
+pub use boards::BoardSetup;
 pub use host::Results;
 pub use liveness::Liveness;
 pub use site::{EngineSite, Outgoing};

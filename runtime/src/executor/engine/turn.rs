@@ -1,5 +1,6 @@
 //! The engine, and what one turn does.
 
+use super::boards::EngineBoards;
 use super::failure::JobError;
 use super::host::{EngineHost, EngineState, Results};
 use super::send_queue::SendQueue;
@@ -67,6 +68,7 @@ impl<S: EngineSite> Engine<S> {
             futures: Numbered::default(),
             last_future: 0,
             send_queue: SendQueue::default(),
+            boards: None,
             results: Vec::new(),
             tasks_came: false,
             took_fork: false,
@@ -82,6 +84,11 @@ impl<S: EngineSite> Engine<S> {
             leaving: Leaving::default(),
             check_fallback_at: Duration::ZERO,
         }
+    }
+
+    /// Lets tasks be taken from the boards of this host.
+    pub(crate) fn use_boards(&mut self, boards: EngineBoards) {
+        self.state.boards = Some(boards);
     }
 
     /// The protocol's counters so far.
@@ -155,6 +162,11 @@ impl<S: EngineSite> Engine<S> {
             }
         };
         self.report_silences(pe);
+        let boards = self.state.boards.as_mut();
+        let has_used_boards = boards.is_some_and(|boards| {
+            self.state.failure = self.state.failure.take().or_else(|| boards.take_failure());
+            boards.take_used()
+        });
         let is_running = self.node.phase() == Phase::Running;
         // Once the job is ending, all that counts is that every PE hears of it.
         if let Some(failure) = self.state.failure.take().filter(|_| is_running) {
@@ -166,7 +178,7 @@ impl<S: EngineSite> Engine<S> {
         let due = [fishing_due, self.port.next_deadline(), more].into_iter().flatten().min();
         let work_came =
             std::mem::take(&mut self.state.tasks_came) || !self.state.results.is_empty();
-        let something_happened = sent || packets > 0 || is_streaming;
+        let something_happened = sent || packets > 0 || is_streaming || has_used_boards;
         let frames_sent = self.port.frames_sent() - sent_before;
         Ok(Turn { something_happened, frames_sent, is_streaming, work_came, due })
     }

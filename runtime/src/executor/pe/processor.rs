@@ -7,6 +7,7 @@ use super::ending::{Ending, RestartableMain};
 use super::take_turn::drop_left;
 use super::turns::Turns;
 use crate::code::Name;
+use crate::executor::engine::boards::{BoardSetup, EngineBoards};
 use crate::executor::engine::failure::JobError;
 use crate::executor::engine::liveness::{DetectorSetup, Liveness};
 use crate::executor::engine::mpi_gate::MpiGate;
@@ -50,6 +51,8 @@ pub struct Job {
     pub detector: Option<DetectorSetup>,
     /// What this PE sent and received at start-up, for the statistics.
     pub bootstrap: BootstrapTraffic,
+    /// How PEs of this host take tasks of each other without a message, if they can.
+    pub boards: Option<BoardSetup>,
 }
 
 /// A task in the queues of a PE.
@@ -108,7 +111,7 @@ impl Processor {
         main: Option<RestartableMain<Processor>>,
     ) -> Result<Arc<Self>, JobError> {
         keep_freed();
-        let Job { me, topology, mut lane, settings, detector, bootstrap } = job;
+        let Job { me, topology, mut lane, settings, detector, bootstrap, boards } = job;
         let (queues, deques) = Queues::new(Radii::of(&topology), settings.threads);
         let pool = worker_pool(me, &queues, deques)?;
         let (fallback, begin) =
@@ -120,7 +123,12 @@ impl Processor {
         let node = Node::new(me, topology.clone(), protocol_settings(&settings));
         let mut port = Port::new(me, topology.pes(), lane, settings.patient_port());
         port.has_neighbours(topology.host_of(me));
-        let engine = Engine::new(me, node, port, fallback, queues.common(0), random.next_u64());
+        let seed = random.next_u64();
+        let mut engine = Engine::new(me, node, port, fallback, queues.common(0), seed);
+        let own_board = boards.as_ref().map(|boards| (boards.own.clone(), boards.host().len()));
+        if let Some(boards) = boards {
+            engine.use_boards(EngineBoards::new(me, &topology, boards));
+        }
         let pe = Arc::new(Processor {
             me,
             crew: Crew::new(settings.threads, pool),
@@ -128,7 +136,7 @@ impl Processor {
             topology,
             settings,
             queues,
-            turns: Turns::new(engine, gate),
+            turns: Turns::new(engine, gate, own_board),
             driver,
             guests: Guests::default(),
             kept: Kept::new(random),

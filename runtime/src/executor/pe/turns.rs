@@ -12,9 +12,10 @@ use crate::executor::schedule::serial::Serial;
 use crate::lock::Lock;
 use crate::protocol::Fish;
 use crossbeam_queue::SegQueue;
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
+use ultramarine_taskset::board::{OwnBoard, Signal};
 use ultramarine_topology::Pe;
 
 /// What turns need and leave behind. `S` is the PE.
@@ -32,6 +33,8 @@ pub(crate) struct Turns<S: EngineSite> {
     has_unsettled: AtomicBool,
     /// Until when something was said to come, on the clock of the turns.
     expected_until_ns: AtomicU64,
+    /// The board of this PE, and how many PEs its host has.
+    own_board: Option<(Arc<OwnBoard>, u32)>,
     /// Stolen tasks that take long to pack, for the packer thread.
     pub(super) packer: Serial<(Fish, S::Task)>,
     /// Whether a worker has taken a turn since the driver's last one.
@@ -41,11 +44,16 @@ pub(crate) struct Turns<S: EngineSite> {
 }
 
 impl<S: EngineSite> Turns<S> {
-    pub(super) fn new(engine: Engine<S>, mpi_gate: MpiGate) -> Self {
+    pub(super) fn new(
+        engine: Engine<S>,
+        mpi_gate: MpiGate,
+        own_board: Option<(Arc<OwnBoard>, u32)>,
+    ) -> Self {
         Turns {
             outbox: SegQueue::new(),
             engine: Lock::new(Some(engine)),
             mpi_gate,
+            own_board,
             away: AtomicUsize::new(0),
             unsettled: Lock::default(),
             has_unsettled: AtomicBool::new(false),
@@ -54,6 +62,12 @@ impl<S: EngineSite> Turns<S> {
             is_shared: AtomicBool::new(false),
             started: Instant::now(),
         }
+    }
+
+    /// Whether another PE has told this one that it has posted tasks for it.
+    pub(super) fn has_been_told(&self) -> bool {
+        let board = self.own_board.as_ref();
+        board.is_some_and(|(own, pes)| own.board().is_raised(Signal::Has, *pes as usize))
     }
 
     /// The time on the clock of the turns.

@@ -33,6 +33,23 @@
 //! that PE is dead; then record `m` names a dead PE, and home runs the task again. If home hears of
 //! it, a greater age is recorded, and the argument begins again.
 //!
+//! A task that is posted on a [board](super::board) makes its step when a thief takes it. The PE
+//! that posted it, the victim, has made it older before, and tells home when it notices. That is
+//! later than the thief knows, and after each of the following the argument still holds:
+//!
+//! - The victim lives: it tells home, because the slot says which thief has the task until the
+//!   victim has told. A thief that has died by then makes the task lost, as a record comes to name
+//!   a dead PE.
+//! - The victim dies first: home's record `m` names it, unless the thief's ACK has come. The thief's
+//!   copy, if there is one, is then a copy that does not count any more.
+//! - The thief hands the task on, or ends it, before the victim has told: a greater age is recorded
+//!   then, or no record is left, and what the victim tells is outdated.
+//! - The victim is home: it has a record from before the task is posted, so that a result finds it.
+//!   The record names home itself until home notices. No death makes the task lost before that; but
+//!   then, if the thief is dead, it is.
+//! - The victim takes the task back: it has made no step. Its next step is the one after that which
+//!   it did not make, and so it is still news.
+//!
 //! # A death that costs many tasks
 //!
 //! A PE may die with a million tasks. To lose them all at once would keep the engine from its
@@ -136,13 +153,36 @@ impl Supervision {
     /// Records that a task of this PE leaves it, from `from` to `to`.
     pub(super) fn record_departure(&mut self, parcel: &mut Parcel, from: Pe, to: Pe) {
         parcel.version.age += 1;
+        self.record(parcel, Location::InTransit { from, to });
+    }
+
+    /// Records that a task of this PE is posted on this PE's board: it may leave at any moment. Its
+    /// age is that of the step by which it leaves.
+    pub(super) fn record_posted(&mut self, parcel: &Parcel) {
+        self.record(parcel, Location::At(self.me));
+    }
+
+    fn record(&mut self, parcel: &Parcel, location: Location) {
         let Parcel { task, radius, supervised, version, ref body } = *parcel;
-        let location = Location::InTransit { from, to };
         let update = |record: &mut Record| (record.version, record.location) = (version, location);
         if self.change(task.future, update).is_none() {
             let backup = supervised.then(|| Box::new(Backup::of(body.clone())));
             self.insert(task.future, Record { version, location, radius, backup });
         }
+    }
+
+    /// Records that the PE `to` has taken a task of this PE from its board, unless there is later
+    /// news of it. Returns whether it was recorded.
+    pub(super) fn record_taken(&mut self, future: u64, version: Version, to: Pe) -> bool {
+        let from = self.me;
+        let is_news = self.change(future, |record| {
+            let is_news = (record.version, record.location) == (version, Location::At(from));
+            if is_news {
+                record.location = Location::InTransit { from, to };
+            }
+            is_news
+        });
+        is_news.unwrap_or(false)
     }
 
     /// Records a supervised task that was placed on a dead PE: it waits for a thief.

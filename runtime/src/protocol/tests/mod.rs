@@ -1,5 +1,7 @@
 //! Several nodes played by hand: the test delivers each message itself.
 
+mod board_memory;
+mod boards;
 mod cancelling;
 mod ending;
 mod fishing;

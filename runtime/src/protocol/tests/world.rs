@@ -1,9 +1,10 @@
 //! Nodes, stand-ins for the rest of their PEs, and the messages between them. (It is not the
 //! testkit's world: these tests read each message on its way, take some out, and put others in.)
 
+use super::board_memory::{SeatBoards, Sheet, Sheets};
 use crate::protocol::message::Bytes;
 use crate::protocol::{
-    Fish, FishingSettings, Host, Message, Need, Node, Outcome, Parcel, Phase, Pool,
+    Boards, Fish, FishingSettings, Host, Message, Need, Node, Outcome, Parcel, Phase, Pool,
     ProtocolSettings, Radii, TaskId, Version,
 };
 use std::collections::VecDeque;
@@ -11,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_testkit::racks;
-use ultramarine_topology::{Distance, Pe, Topology};
+use ultramarine_topology::{Ball, Distance, Pe, Topology};
 
 /// A message on its way.
 #[derive(Clone, Debug)]
@@ -36,12 +37,20 @@ pub(super) struct Seat {
     spawned: u64,
     /// Whether its tasks are forks.
     pub(super) has_forks: bool,
+    boards: Option<SeatBoards>,
 }
 
 impl Seat {
     /// Messages from it are dropped.
     pub(super) fn forget_sent(&mut self) {
         self.sent.clear();
+    }
+
+    /// The task that a thief from afar would get, which is left where it is.
+    pub(super) fn oldest(&mut self) -> Option<(TaskId, Version)> {
+        let oldest = self.pool.select_remote(0)?;
+        self.pool.shelf(self.radii.shelf(oldest.radius)).push_front(oldest.clone());
+        Some((oldest.task, oldest.version))
     }
 
     pub(super) fn put(&mut self, parcel: Parcel) {
@@ -70,6 +79,9 @@ impl Host for Seat {
     }
     fn took_fork(&self) -> bool {
         self.has_forks
+    }
+    fn boards(&mut self) -> Option<&mut dyn Boards> {
+        self.boards.as_mut().map(|boards| boards as &mut dyn Boards)
     }
     fn accept(&mut self, parcel: Parcel) {
         self.put(parcel);
@@ -110,6 +122,7 @@ pub(super) struct World {
     pub(super) now: Duration,
     /// The PEs that sent FAREWELL, in the order of sending.
     pub(super) farewells: Vec<Pe>,
+    boards: Sheets,
 }
 
 /// Settings in round numbers: watermarks of 1.
@@ -164,6 +177,7 @@ impl World {
             shut_down: 0,
             spawned: 0,
             has_forks: false,
+            boards: None,
         };
         World {
             nodes: (0..topology.pes())
@@ -177,7 +191,42 @@ impl World {
             flying: Vec::new(),
             now: Duration::ZERO,
             farewells: Vec::new(),
+            boards: Sheets::default(),
         }
+    }
+
+    /// Each PE sees the boards of all.
+    pub(super) fn share_boards_of_all(&mut self) {
+        self.share_boards(|topology, me| topology.ball(me, Distance::ONE));
+    }
+
+    /// Each PE sees the boards of its host.
+    pub(super) fn share_boards_of_hosts(&mut self) {
+        self.share_boards(|topology, me| topology.host_of(me));
+    }
+
+    fn share_boards(&mut self, host: impl Fn(&Topology, Pe) -> Ball) {
+        self.boards.borrow_mut().resize_with(self.seats.len(), Sheet::default);
+        for seat in &mut self.seats {
+            let host = host(&self.topology, seat.me);
+            let boards = || SeatBoards::new(seat.me, host, self.boards.clone());
+            seat.boards = (host.len() > 1).then(boards);
+        }
+    }
+
+    /// How many tasks on this PE's board can be taken.
+    pub(super) fn ready(&self, at: u32) -> usize {
+        self.boards.borrow().get(at as usize).map_or(0, Sheet::ready)
+    }
+
+    /// How many were taken, which it has not noticed.
+    pub(super) fn taken(&self, at: u32) -> usize {
+        self.boards.borrow().get(at as usize).map_or(0, Sheet::taken)
+    }
+
+    /// Sends a message.
+    pub(super) fn send(&mut self, from: u32, to: u32, message: Message) {
+        self.act(from, |_, seat| seat.send(pe(to), message));
     }
 
     /// Lets a PE do something, and sends what it says.

@@ -47,7 +47,7 @@ fn jobs(pes: u32, threads: usize) -> impl Iterator<Item = Job> {
         let (lane, topology) = (Box::new(lane) as Box<dyn Lane>, topology.clone());
         let settings = Settings::for_threads(threads);
         let bootstrap = BootstrapTraffic::default();
-        Job { me: Pe::new(n), topology, lane, settings, detector: None, bootstrap }
+        Job { me: Pe::new(n), topology, lane, settings, detector: None, bootstrap, boards: None }
     })
 }
 

@@ -1,0 +1,280 @@
+//! The boards of this host: how a task that is posted becomes bytes in memory that other processes
+//! see. What is posted, and who takes it, is decided in [`protocol::board`](crate::protocol::board).
+
+use super::failure::JobError;
+use crate::handshake::JobKey;
+use crate::protocol::{Boards, Need, Parcel, Radii};
+use crate::wire;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use ultramarine_taskset::board::{
+    Address, BYTES_MAX, Board, OwnBoard, Refusal, SIGNALLERS_MAX, SLOTS, SharedFile, Signal, Slot,
+};
+use ultramarine_topology::{Ball, Distance, Pe, Topology};
+
+/// The boards of the PEs of one host, before any other is open.
+pub struct BoardSetup {
+    pub(crate) own: Arc<OwnBoard>,
+    host: Ball,
+    /// Where those of the others are.
+    others: BTreeMap<Pe, Address>,
+    key: JobKey,
+}
+
+impl BoardSetup {
+    /// That of PE `me` is `own`, and `address` says where those of the others are, if they have
+    /// one. `None` if there are no others. The job has this key.
+    pub fn new(
+        me: Pe,
+        topology: &Topology,
+        own: OwnBoard,
+        address: impl Fn(Pe) -> Option<Address>,
+        key: JobKey,
+    ) -> Option<Self> {
+        let host = topology.host_of(me);
+        let others = host.iter().filter(|pe| *pe != me);
+        let others: BTreeMap<_, _> =
+            others.filter_map(|pe| Some((pe, address(pe)?))).take(SIGNALLERS_MAX - 1).collect();
+        // A bit beside each board stands for each of them.
+        let can_take_part = host.len() as usize <= SIGNALLERS_MAX && !others.is_empty();
+        own.board().announce(identity(key, me));
+        can_take_part.then(|| BoardSetup { own: Arc::new(own), host, others, key })
+    }
+
+    /// The PEs whose boards these are.
+    pub(crate) fn host(&self) -> Ball {
+        self.host
+    }
+}
+
+/// What a board says of itself. All processes of a job run the same program.
+fn identity(key: JobKey, owner: Pe) -> [u64; 2] {
+    [key.token_of_boards(), owner.number().into()]
+}
+
+/// The board of another PE.
+enum Other {
+    Unopened(Address),
+    Open(Board<SharedFile>),
+    Refused,
+}
+
+/// The boards of this host, for an engine.
+pub(crate) struct EngineBoards {
+    me: Pe,
+    host: Ball,
+    pes: u32,
+    own: Arc<OwnBoard>,
+    others: BTreeMap<Pe, Other>,
+    key: JobKey,
+    radii: Radii,
+    /// The number of tasks posted.
+    posted: u64,
+    /// What the others were told last.
+    need: Option<Need>,
+    /// When this PE began to look for tasks.
+    looks_since: Instant,
+    bytes: Vec<u8>,
+    /// Whether a task was posted or taken, here or elsewhere, in this turn.
+    was_used: bool,
+    failure: Option<JobError>,
+}
+
+impl EngineBoards {
+    pub(crate) fn new(me: Pe, topology: &Topology, setup: BoardSetup) -> Self {
+        let BoardSetup { own, host, others, key } = setup;
+        EngineBoards {
+            me,
+            host,
+            pes: topology.pes(),
+            own,
+            others: others.into_iter().map(|(pe, at)| (pe, Other::Unopened(at))).collect(),
+            key,
+            radii: Radii::of(topology),
+            posted: 0,
+            need: None,
+            looks_since: Instant::now(),
+            bytes: Vec::new(),
+            was_used: false,
+            failure: None,
+        }
+    }
+
+    /// Whether anything was posted or taken since the last call.
+    pub(crate) fn take_used(&mut self) -> bool {
+        std::mem::take(&mut self.was_used)
+    }
+
+    /// What was wrong with a board, if anything.
+    pub(crate) fn take_failure(&mut self) -> Option<JobError> {
+        self.failure.take()
+    }
+
+    fn set_need(&mut self, need: Option<Need>) {
+        if self.need != need {
+            self.need = need;
+            self.own.board().set_need(match need {
+                None => 0,
+                Some(Need::Ahead) => 1,
+                Some(Need::Starving) => 2,
+                Some(Need::Idle) => 3,
+            });
+        }
+    }
+
+    /// The board of another PE, which is opened when it is first needed.
+    fn other(&mut self, pe: Pe) -> Option<&Board<SharedFile>> {
+        let (me, key) = (self.me, self.key);
+        let other = self.others.get_mut(&pe)?;
+        if let Other::Unopened(at) = *other {
+            match Board::open(at, identity(key, pe)) {
+                Ok(board) => *other = Other::Open(board),
+                Err(Refusal::NotYet) => {}
+                Err(refusal) => {
+                    tracing::debug!(
+                        pe = me.number(),
+                        "tasks of {pe} come by message: its board cannot be opened: {refusal}"
+                    );
+                    *other = Other::Refused;
+                }
+            }
+        }
+        match other {
+            Other::Open(board) => Some(board),
+            Other::Unopened(_) | Other::Refused => None,
+        }
+    }
+
+    fn index(&self, pe: Pe) -> usize {
+        (pe.number() - self.host.first().number()) as usize
+    }
+
+    fn taken(&mut self, signal: Signal, pes: &mut Vec<Pe>) {
+        let board = self.own.board();
+        if board.is_raised(signal, self.host.len() as usize) {
+            let known = board.take_raised(signal).filter(|index| *index < self.host.len() as usize);
+            pes.extend(known.map(|index| self.host.at(index as u32)));
+        }
+    }
+
+    /// Reads a task of another PE.
+    fn read(&mut self, from: Pe) -> Option<Parcel> {
+        match wire::decode::<Parcel>(&self.bytes) {
+            Ok(parcel) if parcel.task.home.number() < self.pes => return Some(parcel),
+            Ok(_) => self.fail(JobError::Nonsense { me: self.me, from }),
+            Err(source) => self.fail(JobError::Message { me: self.me, from, source }),
+        }
+        None
+    }
+
+    fn fail(&mut self, error: JobError) {
+        self.failure.get_or_insert(error);
+    }
+
+    /// A PE that took a task, unless there is no such PE.
+    fn known(&mut self, taker: u32) -> Pe {
+        if taker >= self.pes {
+            self.fail(JobError::Nonsense { me: self.me, from: self.me });
+            return self.me;
+        }
+        Pe::new(taker)
+    }
+}
+
+impl Boards for EngineBoards {
+    fn host(&self) -> Ball {
+        self.host
+    }
+
+    fn slots(&self) -> usize {
+        SLOTS
+    }
+
+    fn look(&mut self, need: Need) {
+        self.looks_since = Instant::now();
+        self.set_need(Some(need));
+    }
+
+    fn rest(&mut self) {
+        self.set_need(None);
+    }
+
+    fn told(&mut self, pes: &mut Vec<Pe>) {
+        self.taken(Signal::Has, pes);
+    }
+
+    fn steal(&mut self, from: Pe, at_least: Distance) -> Option<(Parcel, Duration)> {
+        let (taker, nearest) = (self.me.number(), self.radii.shelf(at_least) as u8);
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let has_taken =
+            self.other(from).is_some_and(|board| board.take(taker, nearest, &mut bytes));
+        self.bytes = bytes;
+        if !has_taken {
+            return None;
+        }
+        self.was_used = true;
+        let parcel = self.read(from)?;
+        Some((parcel, self.looks_since.elapsed()))
+    }
+
+    fn ask(&mut self, of: Pe) {
+        let me = self.index(self.me);
+        if let Some(board) = self.other(of) {
+            board.raise(Signal::Asks, me);
+        }
+    }
+
+    fn asking(&mut self, pes: &mut Vec<Pe>) {
+        self.taken(Signal::Asks, pes);
+    }
+
+    fn need_of(&mut self, pe: Pe) -> Option<Need> {
+        match self.other(pe).map(Board::need) {
+            Some(0) => None,
+            Some(1) => Some(Need::Ahead),
+            Some(3) => Some(Need::Idle),
+            // Of a PE whose board this one cannot open it is known only that it asks.
+            Some(_) | None => Some(Need::Starving),
+        }
+    }
+
+    fn post(&mut self, slot: usize, parcel: &Parcel) -> bool {
+        if parcel.body.many.is_some() || parcel.body.len() > BYTES_MAX {
+            return false;
+        }
+        self.bytes.clear();
+        if wire::encode_into(parcel, &mut self.bytes).is_err() || self.bytes.len() > BYTES_MAX {
+            return false;
+        }
+        self.posted += 1;
+        let shelf = self.radii.shelf(parcel.radius) as u8;
+        self.own.board().post(slot, shelf, self.posted, &self.bytes);
+        self.was_used = true;
+        true
+    }
+
+    fn tell(&mut self, pe: Pe) {
+        let me = self.index(self.me);
+        if let Some(board) = self.other(pe) {
+            board.raise(Signal::Has, me);
+        }
+    }
+
+    fn taker(&mut self, slot: usize) -> Option<Pe> {
+        match self.own.board().slot(slot) {
+            Slot::Taken(taker) => Some(self.known(taker)),
+            Slot::Empty | Slot::Ready => None,
+        }
+    }
+
+    fn take_back(&mut self, slot: usize) -> Result<(), Pe> {
+        self.was_used = true;
+        self.own.board().take_back(slot).map_err(|taker| self.known(taker))
+    }
+
+    fn free(&mut self, slot: usize) {
+        self.was_used = true;
+        self.own.board().free(slot);
+    }
+}

@@ -1,0 +1,146 @@
+//! The boards of a host, for tests: what is in their memory.
+
+use crate::protocol::{Boards, Need, Parcel};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::Duration;
+use ultramarine_topology::{Ball, Distance, Pe};
+
+/// What a slot holds: a task, its number, and which PE has taken it.
+type SlotContent = Option<(Parcel, u64, Option<Pe>)>;
+
+/// One board, and what lies beside it.
+#[derive(Default)]
+pub(super) struct Sheet {
+    pub(super) slots: Vec<SlotContent>,
+    posted: u64,
+    asking: BTreeSet<Pe>,
+    told: BTreeSet<Pe>,
+    need: Option<Need>,
+}
+
+impl Sheet {
+    /// The number of tasks that no PE has taken.
+    pub(super) fn ready(&self) -> usize {
+        self.slots.iter().flatten().filter(|(_, _, taker)| taker.is_none()).count()
+    }
+
+    /// The number of tasks that were taken without the owner having noticed.
+    pub(super) fn taken(&self) -> usize {
+        self.slots.iter().flatten().count() - self.ready()
+    }
+}
+
+/// The boards of all PEs, by number.
+pub(super) type Sheets = Rc<RefCell<Vec<Sheet>>>;
+
+/// The boards as one PE sees them.
+pub(super) struct SeatBoards {
+    me: Pe,
+    host: Ball,
+    sheets: Sheets,
+    /// A task with a longer body is on no board.
+    bytes_max: usize,
+}
+
+/// The length of the longest body, and the number of slots.
+pub(super) const LIMITS: (usize, usize) = (100, 4);
+
+impl SeatBoards {
+    pub(super) fn new(me: Pe, host: Ball, sheets: Sheets) -> Self {
+        SeatBoards { me, host, sheets, bytes_max: LIMITS.0 }
+    }
+
+    fn with<R>(&self, pe: Pe, act: impl FnOnce(&mut Sheet) -> R) -> R {
+        assert!(self.host.contains(pe), "{pe} is not on the host of {}", self.me);
+        let sheet = &mut self.sheets.borrow_mut()[pe.index()];
+        sheet.slots.resize(LIMITS.1, None);
+        act(sheet)
+    }
+}
+
+impl Boards for SeatBoards {
+    fn host(&self) -> Ball {
+        self.host
+    }
+
+    fn slots(&self) -> usize {
+        LIMITS.1
+    }
+
+    fn look(&mut self, need: Need) {
+        self.with(self.me, |own| own.need = Some(need));
+    }
+
+    fn rest(&mut self) {
+        self.with(self.me, |own| own.need = None);
+    }
+
+    fn told(&mut self, pes: &mut Vec<Pe>) {
+        pes.extend(self.with(self.me, |own| std::mem::take(&mut own.told)));
+    }
+
+    fn steal(&mut self, from: Pe, at_least: Distance) -> Option<(Parcel, Duration)> {
+        self.with(from, |sheet| {
+            let ready = sheet
+                .slots
+                .iter_mut()
+                .flatten()
+                .filter(|(parcel, _, taker)| taker.is_none() && parcel.radius >= at_least);
+            let (parcel, _, taker) =
+                ready.min_by_key(|(parcel, number, _)| (parcel.radius, *number))?;
+            *taker = Some(self.me);
+            Some((parcel.clone(), Duration::from_nanos(300)))
+        })
+    }
+
+    fn ask(&mut self, of: Pe) {
+        self.with(of, |sheet| sheet.asking.insert(self.me));
+    }
+
+    fn asking(&mut self, pes: &mut Vec<Pe>) {
+        pes.extend(self.with(self.me, |own| std::mem::take(&mut own.asking)));
+    }
+
+    fn need_of(&mut self, pe: Pe) -> Option<Need> {
+        self.with(pe, |sheet| sheet.need)
+    }
+
+    fn post(&mut self, slot: usize, parcel: &Parcel) -> bool {
+        let fits = parcel.body.len() <= self.bytes_max;
+        if fits {
+            self.with(self.me, |own| {
+                assert_eq!(own.slots[slot], None, "slot {slot} is not empty");
+                own.posted += 1;
+                own.slots[slot] = Some((parcel.clone(), own.posted, None));
+            });
+        }
+        fits
+    }
+
+    fn tell(&mut self, pe: Pe) {
+        self.with(pe, |sheet| sheet.told.insert(self.me));
+    }
+
+    fn taker(&mut self, slot: usize) -> Option<Pe> {
+        self.with(self.me, |own| own.slots[slot].as_ref()?.2)
+    }
+
+    fn take_back(&mut self, slot: usize) -> Result<(), Pe> {
+        self.with(self.me, |own| match own.slots[slot] {
+            Some((_, _, Some(taker))) => Err(taker),
+            _ => {
+                own.slots[slot] = None;
+                Ok(())
+            }
+        })
+    }
+
+    fn free(&mut self, slot: usize) {
+        self.with(self.me, |own| {
+            let taken = own.slots[slot].take();
+            assert!(matches!(taken, Some((_, _, Some(_)))), "slot {slot} is not taken: {taken:?}");
+        });
+    }
+}
