@@ -107,7 +107,10 @@ fn another_file_is_refused() {
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Tasks that the owner posts.
-const TASKS: u64 = 100_000;
+const TASKS: u64 = 20_000;
+
+/// A taker is killed each time that this many more are posted.
+const TASKS_TO_A_KILL: u64 = 2_000;
 
 /// What a taker calls itself when it runs in a process of its own. It counts each task that it has
 /// taken in its own board, and is killed at any time.
@@ -174,7 +177,7 @@ fn takers_that_are_killed_take_each_task_once() {
                 Slot::Empty => {}
             }
         }
-        if posted / 10_000 > kills {
+        if posted / TASKS_TO_A_KILL > kills {
             let (number, mut child) = takers.pop_first().unwrap();
             child.kill().unwrap();
             assert!(was_killed(child.wait().unwrap()), "{number}");

@@ -1,7 +1,7 @@
 //! Stealing from boards: what is posted, who takes it, and what home knows.
 
 use super::board_memory::LIMITS;
-use super::world::{World, chooser, eight, fish_of, flat, pe, settings};
+use super::world::{World, chooser, eight, fish_of, flat, parcel, pe, settings};
 use crate::error::TaskError;
 use crate::protocol::message::Bytes;
 use crate::protocol::{Host as _, Message, Need, Parcel, TaskId, Version};
@@ -165,6 +165,16 @@ fn a_task_that_is_on_no_board_goes_in_a_message() {
     let given = world.take_schedules().concat();
     assert!(!given.is_empty() && given.iter().all(|parcel| parcel.version == version(1)));
     assert_eq!(world.queued(0) + given.len(), 4);
+}
+
+/// Such tasks are given only to some PEs.
+#[test]
+fn a_task_that_was_lost_before_is_on_no_board() {
+    let mut world = host_of(2);
+    let version = Version { replica: 1, age: 1 };
+    world.seats[0].put(Parcel { version, ..parcel(0, 1, true) });
+    ask(&mut world, 1, 0);
+    assert_eq!((world.ready(0), world.queued(0)), (0, 1));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! PEs without a driver: the tests take their turns by hand, and look inside.
 
+mod boards;
 mod calling;
 mod ending;
 mod turns;
