@@ -27,8 +27,8 @@ use ultramarine_topology::{Pe, Topology};
 
 /// The least number of descriptors that a process needs to talk with the others: seven for lane and
 /// detector to listen and wait with, two for connections of the lane, three for those of the
-/// detector, two to be known as there, or as gone.
-const DESCRIPTORS_MIN: u64 = 14;
+/// detector, two to be known as there, or as gone, one for its board.
+const DESCRIPTORS_MIN: u64 = 15;
 
 /// How long a guard answers after the last call, and at most: those that watched its child call at
 /// once.

@@ -16,6 +16,9 @@
 //! run out, when a FISH asks for it, and when it is cancelled. A task that is on no board, as it is
 //! too long or was lost before, goes to the PE that asks in a SCHEDULE.
 //!
+//! A host whose PEs cannot see each other's memory has no boards, nor has a simulated one: then all
+//! tasks are stolen by message.
+//!
 //! How no task is lost on the way: see [`supervision`](super::supervision).
 
 use super::fish_state::{FishState, nearest_company};
