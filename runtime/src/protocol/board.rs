@@ -252,23 +252,22 @@ impl Node {
             return false;
         }
         boards.look(need);
-        let mut candidates = Vec::new();
-        boards.told(&mut candidates);
         let neighbours = boards.host();
+        let wanted = missing.min(self.settings.fishing.schedule_tasks_max);
+        let giver = self.fishing.giver.filter(|giver| neighbours.contains(*giver));
+        if giver.is_some_and(|giver| self.take_from(giver, wanted, host)) {
+            return true;
+        }
+        let mut candidates = Vec::new();
+        host.boards().into_iter().for_each(|boards| boards.told(&mut candidates));
         if self.fishing.fish == FishState::Resting {
             self.add_near(neighbours, &mut candidates, host);
-        } else {
-            candidates.extend(self.fishing.giver.filter(|giver| neighbours.contains(*giver)));
         }
-        let wanted = missing.min(self.settings.fishing.schedule_tasks_max);
-        let from = candidates.into_iter().find(|from| self.take_from(*from, wanted, host));
-        from.is_some()
+        candidates.into_iter().any(|from| self.take_from(from, wanted, host))
     }
 
-    /// Adds the PEs of this host at whose boards to look: the one that gave last, and after it the
-    /// nearest, beginning at a random one among equals.
+    /// Adds the nearest PEs of this host, beginning at a random one among equals.
     fn add_near(&self, neighbours: Ball, candidates: &mut Vec<Pe>, host: &mut impl Host) {
-        candidates.extend(self.fishing.giver.filter(|giver| neighbours.contains(*giver)));
         let mut inner = self.topology.ball(self.me, Distance::ZERO);
         for radius in self.topology.radii() {
             let ball = self.topology.ball(self.me, *radius);
