@@ -149,12 +149,7 @@ impl Display for Report {
                 f,
                 "at distance {}: {} FISH sent, {} SCHEDULE received, {} tasks stolen ({} from \
                  boards), {} NOWORK",
-                row.distance,
-                row.fishes,
-                row.schedules,
-                row.steals,
-                row.from_boards,
-                row.no_works
+                row.distance, row.fishes, row.schedules, row.steals, row.from_boards, row.no_works
             )?;
         }
         Ok(())

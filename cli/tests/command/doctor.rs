@@ -9,8 +9,8 @@ mod with_mpi {
     use std::process::Stdio;
 
     const CHECKS: [&str; 15] = [
-        "mpi", "launcher", "cores", "files", "threads", "memlock", "shm", "boards", "ports", "clock",
-        "network", "name", "slurm", "world", "deaths",
+        "mpi", "launcher", "cores", "files", "threads", "memlock", "shm", "boards", "ports",
+        "clock", "network", "name", "slurm", "world", "deaths",
     ];
 
     #[test]

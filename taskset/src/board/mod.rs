@@ -5,8 +5,8 @@
 //! them. There are no locks, and a taker may die at any instruction.
 //!
 //! ```text
-//!   empty ── owner fills and posts ──▶ ready ── taker ──▶ taken by it ── owner has noticed ──▶ empty
-//!                                        └───── owner takes it back ──────────────────────────▶ empty
+//!   empty ── owner posts ──▶ ready ── taker ──▶ taken by it ── owner has noticed ──▶ empty
+//!                              └───── owner takes it back ──────────────────────────▶ empty
 //! ```
 //!
 //! A slot's state is one word: what is in it, the *shelf* (which takers may have it), the length,

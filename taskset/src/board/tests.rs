@@ -165,7 +165,6 @@ fn takers_that_are_killed_take_each_task_once() {
                         (*task, back) = (0, back + 1);
                     }
                 }
-                Slot::Ready => {}
                 Slot::Empty if posted < TASKS => {
                     posted += 1;
                     let length = posted as usize % 40;
@@ -174,7 +173,7 @@ fn takers_that_are_killed_take_each_task_once() {
                     own.board().post(slot, 0, posted, &bytes);
                     *task = posted;
                 }
-                Slot::Empty => {}
+                Slot::Ready | Slot::Empty => {}
             }
         }
         if posted / TASKS_TO_A_KILL > kills {

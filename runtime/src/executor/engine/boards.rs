@@ -1,5 +1,6 @@
 //! The boards of this host: how a task that is posted becomes bytes in memory that other processes
-//! see. What is posted, and who takes it, is decided in [`protocol::board`](crate::protocol::board).
+//! see. What is posted, and which PE takes it, is decided in
+//! [`protocol::board`](crate::protocol::board).
 
 use super::failure::JobError;
 use crate::handshake::JobKey;

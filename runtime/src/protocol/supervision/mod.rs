@@ -40,8 +40,8 @@
 //! - The victim lives: it tells home, because the slot says which thief has the task until the
 //!   victim has told. A thief that has died by then makes the task lost, as a record comes to name
 //!   a dead PE.
-//! - The victim dies first: home's record `m` names it, unless the thief's ACK has come. The thief's
-//!   copy, if there is one, is then a copy that does not count any more.
+//! - The victim dies first: home's record `m` names it, unless the thief's ACK has come. The
+//!   thief's copy, if there is one, is then a copy that does not count any more.
 //! - The thief hands the task on, or ends it, before the victim has told: a greater age is recorded
 //!   then, or no record is left, and what the victim tells is outdated.
 //! - The victim is home: it has a record from before the task is posted, so that a result finds it.

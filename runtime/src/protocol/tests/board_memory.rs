@@ -128,12 +128,12 @@ impl Boards for SeatBoards {
     }
 
     fn take_back(&mut self, slot: usize) -> Result<(), Pe> {
-        self.with(self.me, |own| match own.slots[slot] {
-            Some((_, _, Some(taker))) => Err(taker),
-            _ => {
-                own.slots[slot] = None;
-                Ok(())
+        self.with(self.me, |own| {
+            if let Some((_, _, Some(taker))) = own.slots[slot] {
+                return Err(taker);
             }
+            own.slots[slot] = None;
+            Ok(())
         })
     }
 

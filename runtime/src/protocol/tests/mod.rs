@@ -1,6 +1,7 @@
 //! Several nodes played by hand: the test delivers each message itself.
 
 mod board_memory;
+mod board_runs;
 mod boards;
 mod cancelling;
 mod ending;

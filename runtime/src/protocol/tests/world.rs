@@ -202,7 +202,7 @@ impl World {
 
     /// Each PE sees the boards of its host.
     pub(super) fn share_boards_of_hosts(&mut self) {
-        self.share_boards(|topology, me| topology.host_of(me));
+        self.share_boards(Topology::host_of);
     }
 
     fn share_boards(&mut self, host: impl Fn(&Topology, Pe) -> Ball) {
