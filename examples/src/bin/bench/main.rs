@@ -28,6 +28,7 @@ mod recovery;
 mod replicas;
 mod report;
 mod sample;
+mod search;
 mod skeletons;
 mod spawn;
 mod startup;
@@ -83,7 +84,7 @@ enum Mode {
 type Benchmark = (&'static str, &'static str, fn(&Bench, &mut Report) -> Result<()>);
 
 #[rustfmt::skip]
-const BENCHMARKS: [Benchmark; 30] = [
+const BENCHMARKS: [Benchmark; 31] = [
     ("sum-euler", "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
         sum_euler::measure),
     ("skeletons", "two computations by the map skeletons, on ever more PEs", skeletons::measure),
@@ -91,6 +92,8 @@ const BENCHMARKS: [Benchmark; 30] = [
     ("divide", "divide and conquer without a threshold, against rayon::join, and on two PEs",
         divide::measure),
     ("uts", "unbalanced tree search, 102 million nodes, against a sequential loop", uts::measure),
+    ("search", "branch and bound on two PEs, ten cliques and ten knapsacks, against one worker",
+        search::measure),
     ("programs", "a sweep, supersteps, a knapsack, a quadrature and tiles, against MPI and rayon",
         programs::measure),
     ("dag", "how small the nodes of a graph may be, against MPI by hand and rayon",
