@@ -15,14 +15,15 @@
 //! ```
 //!
 //! A task gives back a piece, its highest level, every [5 ms](PIECE_EVERY). So no part takes long,
-//! and all workers are near the one that is first in the order. On the home PE, where the search
-//! begins and most of it stays, a task gives back a piece every 250 µs while there are fewer parts
-//! than workers: in a knapsack most pieces are pruned at once. (Two PEs against one worker, jobs of
-//! 0.1 s: 1.3 times as fast, without this 0.7 times. With it whenever a thief asks, cliques were 5
-//! to 20 % slower.) (Archibald, Maier, McCreesh,
+//! and all workers are near the one that is first in the order. (Archibald, Maier, McCreesh,
 //! Stewart and Trinder, Replicable parallel branch and bound search, 2018, has such an order for
-//! parts of a fixed depth.) A task on another PE asks for its next parts when it begins some, so
-//! that it does not wait for the answer.
+//! parts of a fixed depth.) While there are fewer parts than workers, a task on the home PE, where
+//! the search begins and most of it stays, gives back a piece every 250 µs: of a knapsack most
+//! pieces are pruned at once. (Two PEs against one worker, jobs of 0.1 s: 1.3 times as fast, without
+//! this 0.7 times. Cliques were 5 to 20 % slower where a task did so whenever a thief asked.)
+//!
+//! A task on another PE asks for its next parts when it begins some, so that it does not wait for
+//! the answer.
 //!
 //! If a process dies, its supervised task runs again and asks for a part: it gets the same parts as
 //! before. What the dead task gave back stays, and is searched twice.
