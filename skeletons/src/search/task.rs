@@ -306,3 +306,24 @@ impl Splitter {
         if list.is_empty() { one_each } else { vec![list] }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_order_a_task_splits_sooner_during_a_shortage() {
+        const EVERY: Duration = Duration::from_hours(20);
+        let no_demand = Demand { is_work_wanted: false, is_turn_wanted: false };
+        let splits = |hours_left, is_short| {
+            let shortage = Some(Arc::new(AtomicBool::new(is_short)));
+            let mut splitter = Splitter::in_order(Some(EVERY), false, shortage);
+            splitter.every = Some((EVERY, Instant::now() + Duration::from_hours(hours_left)));
+            splitter.notice(no_demand);
+            splitter.is_due()
+        };
+        assert!(splits(18, true) && !splits(18, false), "2 hours after it did");
+        assert!(!splits(20, true), "just after it did");
+        assert!(splits(0, true) && splits(0, false));
+    }
+}
