@@ -39,7 +39,7 @@
 //! | for | see |
 //! |---|---|
 //! | what most programs need | [`prelude`] |
-//! | a pattern for many tasks | [`skeletons`]: maps, divide and conquer, search, [`TaskSet`](skeletons::TaskSet) |
+//! | a pattern for many tasks | [`skeletons`]: maps, divide and conquer, search, [`JoinSet`](skeletons::JoinSet) |
 //! | a single task | [`Context::spawn`], [`Context::spawn_at`]; its [`Future`] |
 //! | something on each PE that others can tell things | [`group`](mod@group) |
 //! | a large value for many tasks | [`map_with`](skeletons::map_with), [`Shared`] |
@@ -128,7 +128,7 @@ pub mod prelude {
     // By its module, because the module has the same name.
     pub use crate::skeletons::map::map;
     pub use crate::skeletons::{
-        Algorithm, Bounded, DivideAndConquer, JournalError, OtherBuilds, Splitting, TaskSet, Tree,
+        Algorithm, Bounded, DivideAndConquer, JoinSet, JournalError, OtherBuilds, Splitting, Tree,
         divide_and_conquer, enumerate, fork_divide_and_conquer, fork_map, map_async,
         map_async_with, map_shared, map_with, maximise, par_divide_and_conquer, par_enumerate,
         par_map, par_map_2level, par_map_2level_relaxed, par_map_local, par_map_reduce,

@@ -35,7 +35,7 @@ const HOUSES: [House; 4] = [
         path: "crate::",
         floors: &[
             &["own_thread"],
-            &["journal", "parts", "result_future", "set", "share", "table"],
+            &["join_set", "journal", "parts", "result_future", "share", "table"],
             &["bsp", "dag", "divide", "map", "search"],
             &["orbit", "reduce"],
         ],

@@ -16,7 +16,7 @@ use ultramarine_runtime::executor::{AbortOnDrop, Context, Future, Placement, Por
 ///
 /// /// Halves each number until it is 1 or 0, with at most 100 tasks at a time. Counts the steps.
 /// async fn steps(cx: &Context, starts: Vec<u64>) -> Result<usize, TaskError> {
-///     let mut tasks = TaskSet::new().window(100);
+///     let mut tasks = JoinSet::new().window(100);
 ///     let (mut starts, mut steps) = (starts.into_iter(), 0);
 ///     loop {
 ///         while !tasks.is_full()
@@ -34,18 +34,18 @@ use ultramarine_runtime::executor::{AbortOnDrop, Context, Future, Placement, Por
 /// }
 /// ```
 #[derive(Debug)]
-pub struct TaskSet<R> {
+pub struct JoinSet<R> {
     tasks: FuturesUnordered<Future<R>>,
     window: usize,
 }
 
-impl<R> Default for TaskSet<R> {
+impl<R> Default for JoinSet<R> {
     fn default() -> Self {
-        TaskSet { tasks: FuturesUnordered::new(), window: usize::MAX }
+        JoinSet { tasks: FuturesUnordered::new(), window: usize::MAX }
     }
 }
 
-impl<R: Portable> TaskSet<R> {
+impl<R: Portable> JoinSet<R> {
     /// An empty set.
     pub fn new() -> Self {
         Self::default()
@@ -109,7 +109,7 @@ impl<R: Portable> TaskSet<R> {
     }
 }
 
-impl<R> Drop for TaskSet<R> {
+impl<R> Drop for JoinSet<R> {
     fn drop(&mut self) {
         Future::abort_all(self.tasks.iter());
     }
