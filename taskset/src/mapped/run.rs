@@ -14,18 +14,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::barrier::{self, Member, Outcome};
-use crate::error::{Error, Result};
-use crate::set::SetRef;
+use crate::mapped::error::{Error, Result};
+use crate::mapped::set::SetRef;
+use crate::mapped::sweep::Swept;
+use crate::mapped::task::{Code, TaskRef};
+use crate::mapped::worker::Worker;
 use crate::state::{State, Status};
-use crate::sweep::Swept;
 use crate::sync::Ordering::{Relaxed, Release};
-use crate::task::{Code, TaskRef};
-use crate::worker::Worker;
 
 /// A task that runs, as the function sees it that runs the tasks of a set.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    task: TaskRef<'a>,
+    pub(crate) worker: &'a Worker<'a>,
+    pub(crate) task: TaskRef<'a>,
     deaths: u16,
 }
 
@@ -65,13 +66,13 @@ const REST_MAX: Duration = Duration::from_millis(100);
 
 impl<'a> Worker<'a> {
     /// Runs tasks, of this set and of others, until the set has finished.
-    pub(crate) fn run<R: AsRef<[u8]>>(
+    pub(crate) fn run<R: AsRef<[u8]>, E: From<Error>>(
         &self,
         set: SetRef<'a>,
-        mut function: impl FnMut(&Call<'_>) -> R,
-    ) -> Result<()> {
+        mut function: impl FnMut(&Call<'_>) -> Result<R, E>,
+    ) -> Result<(), E> {
         if self.is_running.replace(true) {
-            return Err(Error::Nested);
+            return Err(Error::Nested.into());
         }
         let mut meeting = Meeting::join(self, set)?;
         while !set.has_finished()? {
@@ -82,7 +83,7 @@ impl<'a> Worker<'a> {
                 }
             }
             if !self.is_alive() {
-                return Err(Error::Expelled);
+                return Err(Error::Expelled.into());
             }
             if let Outcome::Released { leader: true } = meeting.wait()? {
                 let begun = Instant::now();
@@ -97,19 +98,21 @@ impl<'a> Worker<'a> {
 
     /// Runs the task, if it is still ready. A damaged one is left out.
     #[inline]
-    pub(crate) fn execute<R: AsRef<[u8]>>(
+    pub(crate) fn execute<R: AsRef<[u8]>, E: From<Error>>(
         &self,
         offset: u64,
-        function: &mut impl FnMut(&Call<'_>) -> R,
-    ) -> Result<()> {
+        function: &mut impl FnMut(&Call<'_>) -> Result<R, E>,
+    ) -> Result<(), E> {
         let Ok(task) = TaskRef::open(self.space, offset) else { return Ok(()) };
         let Some(claimed) = State::claim(&task.task.state, self.runner) else { return Ok(()) };
-        let result = function(&Call { task, deaths: claimed.deaths });
-        match task.finish(&self.blocks, claimed, result.as_ref()) {
-            Ok(true) => self.tell(task).map(drop),
+        let call = Call { worker: self, task, deaths: claimed.deaths };
+        let finished = function(&call)
+            .and_then(|result| Ok(task.finish(&self.blocks, claimed, result.as_ref())?));
+        match finished {
+            Ok(true) => Ok(self.tell(task).map(drop)?),
             Ok(false) => Ok(()),
             Err(error) => {
-                // There is no room for the result: another worker, or a later job, may have some.
+                // Another worker, or a later job, may have what this one lacks: room, say.
                 if claimed.become_in(&task.task.state, Status::Ready) {
                     let _ = self.enqueue(offset);
                 }

@@ -20,12 +20,12 @@
 //!
 //! A worker that dies while it frees a run leaves the first pages of it taken, and one that dies
 //! just before it frees a block leaves that: until the arena is next [opened
-//! alone](crate::collect).
+//! alone](crate::mapped::collect).
 
 use std::cell::{Cell, RefCell};
 
-use crate::arena::{PAGE_BYTES, PENDING, Page, Slot, Space};
-use crate::error::{Error, Result};
+use crate::mapped::arena::{PAGE_BYTES, PENDING, Page, Slot, Space};
+use crate::mapped::error::{Error, Result};
 use crate::state::BLOCK_MASK;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};

@@ -9,10 +9,10 @@ use std::time::Duration;
 use ultramarine_testkit::eventually;
 
 use super::{Place, in_child, options, was_killed, words};
+use crate::mapped::task::TaskRef;
+use crate::mapped::worker::life::{Life, Phase};
 use crate::state::{Runner, State};
 use crate::sync::Ordering::{Acquire, Release};
-use crate::task::TaskRef;
-use crate::worker::life::{Life, Phase};
 use crate::{Arena, Error, Options, Result, Worker};
 
 const CODE: [u8; 16] = [5; 16];
@@ -96,7 +96,7 @@ fn child() {
 }
 
 fn start(path: &Path) -> Child {
-    in_child("tests::life::child", &format!("{} run", path.display())).spawn().unwrap()
+    in_child("mapped::tests::life::child", &format!("{} run", path.display())).spawn().unwrap()
 }
 
 /// Kills workers, again and again, and then all that are left. Returns how many it has killed, and
@@ -182,7 +182,7 @@ fn leave_and_run(tasks: u64) -> Result<()> {
     let arena = Arena::open(place.path(), &options)?;
     let worker = arena.join()?;
     let words = format!("{} {tasks}", place.path().display());
-    assert!(was_killed(in_child("tests::life::child", &words).status().unwrap()));
+    assert!(was_killed(in_child("mapped::tests::life::child", &words).status().unwrap()));
     let set = worker.set("left")?;
     let mut count = 0;
     set.run(|call| {

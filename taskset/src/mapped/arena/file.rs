@@ -21,8 +21,8 @@ use rustix::process::geteuid;
 use super::header::{FIXED_WORDS, Fixed, Layout, MAGIC, UNFINISHED};
 use super::map::{Lock, Mapping, lock};
 use super::{PAGE_BYTES, Space, reserve};
-use crate::error::{Error, Result};
 use crate::limits::LAYOUT_VERSION;
+use crate::mapped::error::{Error, Result};
 use crate::sync::Ordering::{Acquire, Release};
 use crate::sync::fill;
 

@@ -6,21 +6,21 @@
 //!
 //! | dead after | then |
 //! |---|---|
-//! | a task is finished, before all bits are set | a [sweep](crate::sweep) sets them |
+//! | a task is finished, before all bits are set | a [sweep](crate::mapped::sweep) sets them |
 //! | the task is in the table, before its entries are in their lists | as above |
 //! | all bits are set, before it is ready | as above |
 //! | it is ready, before it is in a queue | the sweep puts it into one |
 //!
 //! A task can only await what is in the arena already, so there are no circles.
 
-use crate::arena::Space;
-use crate::error::Result;
-use crate::shared::{Offset, shared};
+use crate::mapped::arena::Space;
+use crate::mapped::error::Result;
+use crate::mapped::shared::{Offset, shared};
+use crate::mapped::task::TaskRef;
 use crate::state::Status;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::{Relaxed, SeqCst};
 use crate::sync::fill;
-use crate::task::TaskRef;
 
 shared! {
     /// That one task awaits another.
@@ -120,7 +120,7 @@ impl<'a> TaskRef<'a> {
     pub(crate) fn tell(self, mut ready: impl FnMut(Self)) {
         let mut at = self.first_dependent();
         // A damaged list may be a circle.
-        let limit = self.space.committed() * crate::arena::PAGE_BYTES / WAIT_BYTES;
+        let limit = self.space.committed() * crate::mapped::arena::PAGE_BYTES / WAIT_BYTES;
         for _ in 0..limit {
             let Some((next, task)) = meet(self.space, at) else { return };
             if let Some(task) = task {

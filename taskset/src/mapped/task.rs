@@ -5,7 +5,7 @@
 //! damaged offset in a queue or a table is an error.
 //!
 //! Behind the fixed part lie the argument, a bit for each task that this one awaits, and an entry
-//! for each of them: see [`dependencies`](crate::dependencies).
+//! for each of them: see [`dependencies`](crate::mapped::dependencies).
 //!
 //! # The result
 //!
@@ -13,10 +13,10 @@
 //! else has begun to write one. A short result of the first worker that ran the task lies in the
 //! task. Later ones have a block each: the first may only seem dead, and still write.
 
-use crate::arena::Space;
-use crate::blocks::{Blocks, Fresh};
-use crate::error::{Error, Result};
-use crate::shared::{Offset, shared};
+use crate::mapped::arena::Space;
+use crate::mapped::blocks::{Blocks, Fresh};
+use crate::mapped::error::{Error, Result};
+use crate::mapped::shared::{Offset, shared};
 use crate::state::{State, Status};
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::{Relaxed, SeqCst};
@@ -32,7 +32,7 @@ shared! {
     /// See the [module](self).
     pub(crate) struct Task {
         pub(crate) state: AtomicU64,
-        /// The first of those that await this task: [`Wait`](crate::dependencies::Wait).
+        /// The first of those that await this task: [`Wait`](crate::mapped::dependencies::Wait).
         pub(crate) dependents: AtomicU64,
         seal: AtomicU64,
         set: AtomicU64,

@@ -7,16 +7,16 @@
 
 use std::mem;
 
-use crate::arena::Space;
-use crate::blocks::{self, Blocks};
-use crate::error::{Error, Result};
-use crate::set::SetRef;
-use crate::shared::{Offset, shared};
+use crate::mapped::arena::Space;
+use crate::mapped::blocks::{self, Blocks};
+use crate::mapped::error::{Error, Result};
+use crate::mapped::set::SetRef;
+use crate::mapped::shared::{Offset, shared};
+use crate::mapped::table::Inserted;
+use crate::mapped::task::{read_block, write_block};
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::{Acquire, Relaxed, SeqCst};
 use crate::sync::{fence, fill};
-use crate::table::Inserted;
-use crate::task::{read_block, write_block};
 
 shared! {
     /// See the [module](self).

@@ -6,15 +6,15 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::arena::{Access, Identity, Space};
 use crate::barrier::require_lock_free;
-use crate::collect;
-use crate::error::{Error, Result};
 use crate::limits::WORKERS_MAX;
+use crate::mapped::arena::{Access, Identity, Space};
+use crate::mapped::collect;
+use crate::mapped::error::{Error, Result};
+use crate::mapped::worker::life::{Life, Phase};
+use crate::mapped::worker::{Own, Worker};
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::fill;
-use crate::worker::life::{Life, Phase};
-use crate::worker::{Own, Worker};
 
 /// Beats of a process while another waits for one.
 const BEATS: u32 = 8;

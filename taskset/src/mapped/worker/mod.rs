@@ -9,7 +9,7 @@
 //!
 //! A task is named by the running slot before it leaves a queue, so at every instant it is in one
 //! or the other. What is lost nevertheless (a task is ready, and its worker dies before it is in a
-//! queue) a [sweep](crate::sweep) finds.
+//! queue) a [sweep](crate::mapped::sweep) finds.
 
 pub(crate) mod life;
 mod takeover;
@@ -18,9 +18,9 @@ mod watch;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-use crate::arena::{Slot, Space};
-use crate::blocks::Blocks;
-use crate::error::{Error, Result};
+use crate::mapped::arena::{Slot, Space};
+use crate::mapped::blocks::Blocks;
+use crate::mapped::error::{Error, Result};
 use crate::queue::{Full, Steal};
 use crate::state::Runner;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};

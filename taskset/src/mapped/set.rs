@@ -6,18 +6,18 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::arena::Space;
 use crate::barrier::Barrier;
-use crate::blocks::Blocks;
-use crate::error::{Error, Result};
 use crate::limits::{NAME_BYTES_MAX, WORKERS_MAX};
-use crate::shared::{Offset, shared};
+use crate::mapped::arena::Space;
+use crate::mapped::blocks::Blocks;
+use crate::mapped::error::{Error, Result};
+use crate::mapped::shared::{Offset, shared};
+use crate::mapped::table::{Inserted, LEVELS, Table};
+use crate::mapped::task::{Plan, Task, TaskRef};
 use crate::state::Status;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::fill;
-use crate::table::{Inserted, LEVELS, Table};
-use crate::task::{Plan, Task, TaskRef};
 
 /// The number of a set's end.
 pub(crate) const END: u64 = u64::MAX;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Place, in_child, options, was_killed, words};
-use crate::collect::used;
+use crate::mapped::collect::used;
 use crate::{Arena, Call, Result, Worker, crash};
 
 const TASK: [u8; 16] = [1; 16];
@@ -79,7 +79,7 @@ fn child() {
 
 fn dies_after(path: &Path, changes: i64) -> bool {
     let words = format!("{} {changes}", path.display());
-    was_killed(in_child("tests::death::child", &words).status().unwrap())
+    was_killed(in_child("mapped::tests::death::child", &words).status().unwrap())
 }
 
 /// After each death the next process has the arena alone.

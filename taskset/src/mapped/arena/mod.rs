@@ -5,7 +5,7 @@
 //! | header | what the file is, and how much of it is in use ([`header`]) |
 //! | slots | a place for each worker ([`slot`]) |
 //! | descriptors | what each page is used for ([`Page`]) |
-//! | pages | of 64 KiB each, for [blocks](crate::blocks) |
+//! | pages | of 64 KiB each, for [blocks](crate::mapped::blocks) |
 //!
 //! The file is as long as its largest size from the beginning, but sparse. Pages and their
 //! descriptors are reserved in steps before they are touched ([`Space::commit`]), so that a full
@@ -28,9 +28,9 @@ pub(crate) use file::{Access, Identity};
 pub(crate) use header::{Header, Layout};
 pub(crate) use slot::{PENDING, Slot};
 
-use crate::error::{Error, Result};
+use crate::mapped::error::{Error, Result};
+use crate::mapped::shared::{Offset, Shared, shared};
 use crate::memory::Memory;
-use crate::shared::{Offset, Shared, shared};
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::{AcqRel, Acquire};
 use map::Mapping;
@@ -45,7 +45,7 @@ shared! {
     /// What a page is used for.
     #[repr(align(64))]
     pub(crate) struct Page {
-        /// See [`Kind`](crate::blocks::Kind).
+        /// See [`Kind`](crate::mapped::blocks::Kind).
         pub(crate) kind: AtomicU64,
         /// Which of its blocks are in use.
         pub(crate) bits: [AtomicU64; 16],

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use super::Place;
-use crate::arena::Space;
-use crate::blocks::Kind;
 use crate::closing::{Attempt, keep_open};
-use crate::collect::used;
-use crate::set::SetRef;
+use crate::mapped::arena::Space;
+use crate::mapped::blocks::Kind;
+use crate::mapped::collect::used;
+use crate::mapped::set::SetRef;
+use crate::mapped::task::TaskRef;
 use crate::state::State;
-use crate::task::TaskRef;
 use crate::{Error, Result, TaskSet};
 
 const CODE: [u8; 16] = [5; 16];
@@ -110,7 +110,9 @@ fn tasks_are_queued_when_what_they_await_has_finished() -> Result<()> {
     }
     for number in 0..100 {
         assert_eq!(set.result(number)?, None);
-        worker.execute(worker.next().unwrap(), &mut |call| call.number().to_le_bytes())?;
+        worker.execute(worker.next().unwrap(), &mut |call| {
+            Ok::<_, Error>(call.number().to_le_bytes())
+        })?;
         assert_eq!(set.result(number)?.unwrap(), number.to_le_bytes());
     }
     assert_eq!(worker.next(), None);

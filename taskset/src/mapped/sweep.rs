@@ -17,12 +17,12 @@
 use std::collections::HashSet;
 
 use crate::closing::Attempt;
-use crate::error::{Error, Result};
-use crate::set::{CONTINUATION, SetRef};
+use crate::mapped::error::{Error, Result};
+use crate::mapped::set::{CONTINUATION, SetRef};
+use crate::mapped::task::TaskRef;
+use crate::mapped::worker::Worker;
+use crate::mapped::worker::life::Life;
 use crate::state::{State, Status};
-use crate::task::TaskRef;
-use crate::worker::Worker;
-use crate::worker::life::Life;
 
 /// What a sweep has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

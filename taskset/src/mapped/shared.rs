@@ -43,13 +43,13 @@ macro_rules! shared {
 
         #[allow(unsafe_code)]
         // SAFETY: It is `repr(C)`, and each field is `Shared`, as the compiler checks here.
-        unsafe impl $crate::shared::Shared for $name where $($type: $crate::shared::Shared,)* {}
+        unsafe impl $crate::mapped::shared::Shared for $name where $($type: $crate::mapped::shared::Shared,)* {}
     };
 }
 pub(crate) use shared;
 
 /// Where something of type `T` lies in the arena, in bytes from its beginning. It may be wrong:
-/// [`Space::get`](crate::arena::Space::get) checks it.
+/// [`Space::get`](crate::mapped::arena::Space::get) checks it.
 pub(crate) struct Offset<T> {
     bytes: u64,
     of: PhantomData<fn() -> T>,

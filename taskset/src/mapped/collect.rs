@@ -7,15 +7,15 @@
 
 use std::collections::HashSet;
 
-use crate::arena::Space;
-use crate::blocks::{self, Kind, blocks_of, index_of};
-use crate::cell::CellRef;
-use crate::set::{self, CONTINUATION, SetRef};
+use crate::mapped::arena::Space;
+use crate::mapped::blocks::{self, Kind, blocks_of, index_of};
+use crate::mapped::cell::CellRef;
+use crate::mapped::set::{self, CONTINUATION, SetRef};
+use crate::mapped::table::Table;
+use crate::mapped::worker::take_over_all;
 use crate::state::Status;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::{Acquire, Release};
-use crate::table::Table;
-use crate::worker::take_over_all;
 
 /// Makes an arena whose workers are all dead one that goes on.
 pub(crate) fn prepare(space: &Space) {

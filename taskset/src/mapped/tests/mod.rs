@@ -1,5 +1,6 @@
 //! What all parts do together. Processes that die are this program, started again for one test.
 
+mod calls;
 mod death;
 mod life;
 mod refused;

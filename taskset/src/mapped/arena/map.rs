@@ -13,7 +13,7 @@ use std::slice;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use crate::shared::Shared;
+use crate::mapped::shared::Shared;
 use crate::sync::AtomicU64;
 
 /// A file in this process's memory, shared with all that map it.

@@ -1,7 +1,7 @@
 //! A worker's place in the arena: all that others need to know of it, and to go on after its death.
 
+use crate::mapped::shared::shared;
 use crate::queue::Queue;
-use crate::shared::shared;
 use crate::sync::AtomicU64;
 
 /// Blocks that a worker may have in its hands at once.
@@ -15,7 +15,7 @@ shared! {
     pub(crate) struct Slot {
         /// The tasks that wait for this worker, or for thieves.
         pub(crate) queue: Queue,
-        /// Who has the slot: see [`Life`](crate::worker::life::Life).
+        /// Who has the slot: see [`Life`](crate::mapped::worker::life::Life).
         pub(crate) life: AtomicU64,
         /// When its process began; 0 until it is known.
         pub(crate) born: AtomicU64,

@@ -20,7 +20,7 @@ use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::life::{Life, Phase};
-use crate::arena::{Slot, Space};
+use crate::mapped::arena::{Slot, Space};
 use crate::sync::Ordering::{Acquire, Relaxed};
 
 /// What the others can know of this process: which processes can look for it, and when it began.

@@ -7,10 +7,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{PAGE_BYTES, Page, Slot};
 use crate::limits::{LAYOUT_VERSION, WORKERS_MAX};
-use crate::shared::shared;
+use crate::mapped::shared::shared;
 use crate::sync::AtomicU64;
 
-/// Levels of a [table](crate::table).
+/// Levels of a [table](crate::mapped::table).
 pub(crate) const LEVELS: usize = 8;
 
 /// How an arena begins.
@@ -40,7 +40,7 @@ shared! {
         pub(crate) workers_used: AtomicU64,
         /// A bit for each worker that waits for tasks; a hint.
         pub(crate) idle: [AtomicU64; WORKERS_MAX / 64],
-        /// The sets, by their names: a [table](crate::table).
+        /// The sets, by their names: a [table](crate::mapped::table).
         pub(crate) sets: [AtomicU64; LEVELS],
     }
 }

@@ -9,12 +9,12 @@
 use super::Worker;
 use super::life::{Life, Phase};
 use super::watch::Own;
-use crate::arena::{Slot, Space};
-use crate::blocks;
-use crate::set::SetRef;
+use crate::mapped::arena::{Slot, Space};
+use crate::mapped::blocks;
+use crate::mapped::set::SetRef;
+use crate::mapped::task::TaskRef;
 use crate::state::{Runner, State, Status};
 use crate::sync::Ordering::{AcqRel, Acquire, Release};
-use crate::task::TaskRef;
 
 impl Worker<'_> {
     /// Looks for workers that have died, and takes over what they had; `true` if there were any.

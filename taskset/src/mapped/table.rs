@@ -11,10 +11,10 @@
 //! Each word is written once, by one compare-and-swap, with the object complete. A death before it
 //! changes nothing, and one after it nothing more.
 
-use crate::arena::Space;
-pub(crate) use crate::arena::header::LEVELS;
-use crate::blocks::{Blocks, Fresh};
-use crate::error::{Error, Result};
+use crate::mapped::arena::Space;
+pub(crate) use crate::mapped::arena::header::LEVELS;
+use crate::mapped::blocks::{Blocks, Fresh};
+use crate::mapped::error::{Error, Result};
 use crate::state::BLOCK_MASK;
 use crate::sync::Ordering::{Acquire, SeqCst};
 use crate::sync::{AtomicU64, load};

@@ -1,13 +1,13 @@
 //! What programs call: sets by their names, tasks and results by their numbers.
 
-use crate::cell::CellRef;
 use crate::closing::keep_open;
-use crate::error::{Error, Result};
-use crate::run::Call;
-use crate::set::{CONTINUATION, END, SetRef};
+use crate::mapped::cell::CellRef;
+use crate::mapped::error::{Error, Result};
+use crate::mapped::run::Call;
+use crate::mapped::set::{self, CONTINUATION, END, SetRef};
+use crate::mapped::task::{Code, Plan, TaskRef};
+use crate::mapped::worker::Worker;
 use crate::state::Status;
-use crate::task::{Code, Plan, TaskRef};
-use crate::worker::Worker;
 
 /// A task or a set that a new task can await.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,26 @@ impl Worker<'_> {
     /// The name is too long, or there is no room for the set.
     pub fn set(&self, name: &str) -> Result<TaskSet<'_>> {
         Ok(TaskSet { worker: self, set: SetRef::named(self.space, &self.blocks, name)? })
+    }
+
+    /// The names of all sets in the arena.
+    pub fn set_names(&self) -> Vec<String> {
+        let sets =
+            set::table(self.space).objects().filter_map(|at| SetRef::open(self.space, at).ok());
+        sets.filter(|set| set.is_kept())
+            .map(|set| String::from_utf8_lossy(&set.name()).into_owned())
+            .collect()
+    }
+}
+
+impl<'a> Call<'a> {
+    /// The set of the task: not always the one that the worker runs.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn set(&self) -> Result<TaskSet<'a>> {
+        let set = SetRef::open(self.worker.space, self.task.set())?;
+        Ok(TaskSet { worker: self.worker, set })
     }
 }
 
@@ -138,7 +158,19 @@ impl<'w> TaskSet<'w> {
     ///
     /// # Errors
     /// There is no room for a result, or this worker was taken for dead.
-    pub fn run<R: AsRef<[u8]>>(&self, function: impl FnMut(&Call<'_>) -> R) -> Result<()> {
+    pub fn run<R: AsRef<[u8]>>(&self, mut function: impl FnMut(&Call<'_>) -> R) -> Result<()> {
+        self.try_run(|call| Ok(function(call)))
+    }
+
+    /// As [`run`](Self::run), by a function that may fail: then the worker leaves with its error,
+    /// and the task can run again.
+    ///
+    /// # Errors
+    /// The function's first, or as above.
+    pub fn try_run<R: AsRef<[u8]>, E: From<Error>>(
+        &self,
+        function: impl FnMut(&Call<'_>) -> Result<R, E>,
+    ) -> Result<(), E> {
         self.worker.run(self.set, function)
     }
 
@@ -156,6 +188,18 @@ impl<'w> TaskSet<'w> {
     /// There is no such task, or it is damaged.
     pub fn result(&self, number: u64) -> Result<Option<Vec<u8>>> {
         self.set.task(number)?.ok_or(Error::NoTask(number))?.result()
+    }
+
+    /// The numbers of all tasks that have finished, but for the continuation, in no order; and what
+    /// they have come to.
+    pub fn results(&self) -> impl Iterator<Item = Result<(u64, Vec<u8>)>> + use<'w> {
+        let space = self.worker.space;
+        let finished = move |offset| -> Result<_> {
+            let task = TaskRef::open(space, offset)?;
+            let result = task.result()?.filter(|_| task.number() != CONTINUATION);
+            Ok(result.map(|result| (task.number(), result)))
+        };
+        self.set.tasks().objects().filter_map(move |offset| finished(offset).transpose())
     }
 
     /// What the continuation has come to; `None` if it has not finished.

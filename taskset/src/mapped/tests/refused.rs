@@ -11,8 +11,8 @@ use proptest::test_runner::Config;
 use tempfile::TempDir;
 
 use super::{Place, options};
-use crate::collect::used;
-use crate::set::SetRef;
+use crate::mapped::collect::used;
+use crate::mapped::set::SetRef;
 use crate::{Arena, Error, Options, Result};
 
 const CODE: [u8; 16] = [5; 16];
@@ -161,7 +161,7 @@ fn use_all(arena: &Arena) -> Result<()> {
     for task in std::iter::from_fn(|| worker.next()).take(1000) {
         let _ = worker.execute(task, &mut |call| {
             let _ = call.argument();
-            [1; 20]
+            Ok::<_, Error>([1; 20])
         });
     }
     Ok(())
