@@ -5,8 +5,8 @@
 //! further tasks. A unit that runs again leaves the same, under the same numbers, so nothing is
 //! counted twice: the tasks are idempotent. The continuation of the set adds all results up.
 //!
-//! A worker may meet tasks of other sets in the file, which a job with other parameters has left. So
-//! each set keeps its parameters in a cell, and is named by them.
+//! A worker may meet tasks of other sets in the file, which a job with other parameters has left.
+//! So each set keeps its parameters in a cell, and is named by them.
 
 use crate::{Job, Report};
 use serde::de::DeserializeOwned;

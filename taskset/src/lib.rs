@@ -55,8 +55,8 @@
 //! All changes of the arena are single atomic steps, and there are no locks in it. Each file says
 //! what a death leaves after each of its steps. Two rules stand above them. Whatever a dead worker
 //! has left half done, any other can do again, with the same effect. And a set ends only when a
-//! sweep (`mapped/sweep.rs`) has seen each of its tasks finished: all that brings tasks to workers sooner may
-//! fail.
+//! sweep (`mapped/sweep.rs`) has seen each of its tasks finished: all that brings tasks to workers
+//! sooner may fail.
 
 #![deny(unsafe_code)]
 // Loom checks a part of it.

@@ -222,14 +222,14 @@ fn files_and_flags_that_cannot_be_are_refused() {
 fn where_memory_is_full_the_error_says_so() {
     let folder = folder();
     let line =
-        format!("mount -t tmpfs -o size=8m tmpfs {} && exec \"$@\"", folder.path().display());
+        format!("mount -t tmpfs -o size=4m tmpfs {} && exec \"$@\"", folder.path().display());
     let small = ["unshare", "--mount", "sh", "-c", &line, "sh"];
     if !run(&mut behind(small, &Command::new("true"))).is_success {
         println!("skipped: nothing can be mounted here");
         return;
     }
-    let flags = "--upto 100000 --tasks 100000";
-    let ended = run(&mut behind(small, &in_arena(SUM_EULER, flags, &folder.path().join("full"))));
+    let flags = "--board 11 --threshold 10";
+    let ended = run(&mut behind(small, &in_arena(QUEENS, flags, &folder.path().join("full"))));
     ended.fails_with("more bytes of the arena `");
     ended.fails_with("make its file system larger (`docker run --shm-size`), or name a file");
 }

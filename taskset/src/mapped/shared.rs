@@ -43,7 +43,11 @@ macro_rules! shared {
 
         #[allow(unsafe_code)]
         // SAFETY: It is `repr(C)`, and each field is `Shared`, as the compiler checks here.
-        unsafe impl $crate::mapped::shared::Shared for $name where $($type: $crate::mapped::shared::Shared,)* {}
+        unsafe impl $crate::mapped::shared::Shared for $name
+        where
+            $($type: $crate::mapped::shared::Shared,)*
+        {
+        }
     };
 }
 pub(crate) use shared;

@@ -36,6 +36,7 @@ mod succession;
 mod sum_euler;
 mod supervision;
 mod table;
+mod taskset;
 mod trips;
 mod uts;
 
@@ -83,7 +84,7 @@ enum Mode {
 type Benchmark = (&'static str, &'static str, fn(&Bench, &mut Report) -> Result<()>);
 
 #[rustfmt::skip]
-const BENCHMARKS: [Benchmark; 30] = [
+const BENCHMARKS: [Benchmark; 31] = [
     ("sum-euler", "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
         sum_euler::measure),
     ("skeletons", "two computations by the map skeletons, on ever more PEs", skeletons::measure),
@@ -104,6 +105,8 @@ const BENCHMARKS: [Benchmark; 30] = [
     ("noop", "empty tasks per second from one PE to two, against mpi4py.futures", noop::measure),
     ("steal", "from a thief's FISH to the stolen task, beside MPI's own round trip",
         steal::measure),
+    ("taskset", "tasks in shared memory: one worker, a thief, a dead worker, and programs",
+        taskset::measure),
     ("bsp", "supersteps, checkpoints, and programs that lose a PE, against MPI", bsp::measure),
     ("table", "distributed tables, against local maps, and all states of a cube", table::measure),
     ("memo", "divide and conquer with a memo, where parts overlap and where not", memo::measure),
