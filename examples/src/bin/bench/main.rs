@@ -37,6 +37,7 @@ mod succession;
 mod sum_euler;
 mod supervision;
 mod table;
+mod taskset;
 mod trips;
 mod uts;
 
@@ -107,6 +108,8 @@ const BENCHMARKS: [Benchmark; 31] = [
     ("noop", "empty tasks per second from one PE to two, against mpi4py.futures", noop::measure),
     ("steal", "from a thief's FISH to the stolen task, beside MPI's own round trip",
         steal::measure),
+    ("taskset", "tasks in shared memory: one worker, a thief, a dead worker, and programs",
+        taskset::measure),
     ("bsp", "supersteps, checkpoints, and programs that lose a PE, against MPI", bsp::measure),
     ("table", "distributed tables, against local maps, and all states of a cube", table::measure),
     ("memo", "divide and conquer with a memo, where parts overlap and where not", memo::measure),
