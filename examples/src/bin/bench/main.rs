@@ -85,7 +85,7 @@ enum Mode {
 type Benchmark = (&'static str, &'static str, fn(&Bench, &mut Report) -> Result<()>);
 
 #[rustfmt::skip]
-const BENCHMARKS: [Benchmark; 31] = [
+const BENCHMARKS: [Benchmark; 32] = [
     ("sum-euler", "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
         sum_euler::measure),
     ("skeletons", "two computations by the map skeletons, on ever more PEs", skeletons::measure),
