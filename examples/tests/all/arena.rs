@@ -65,7 +65,7 @@ fn a_finished_arena_gives_the_result_at_once() {
         assert_eq!(again["tasks"], 0, "{name}");
     }
     let mut left: Vec<_> = fs::read_dir(folder.path()).expect("it is there").collect();
-    left.retain(|entry| entry.is_ok());
+    left.retain(Result::is_ok);
     assert_eq!(left.len(), PROGRAMS.len(), "nothing else is left: {left:?}");
 }
 
