@@ -20,7 +20,7 @@
 //! parts of a fixed depth.) While there are fewer parts than workers, a task on the home PE, where
 //! the search begins and most of it stays, gives back a piece every 250 µs: of a knapsack most
 //! pieces are pruned at once. (Two PEs against one worker, jobs of 0.1 s: 1.3 times as fast, and
-//! 0.7 times without this. Cliques were 5 to 20 % slower where a task did so whenever a thief asked.)
+//! 0.7 times without this. Cliques were 5 to 20 % slower if a task did so whenever a thief asked.)
 //!
 //! A task on another PE asks for its next parts when it begins some, so that it does not wait for
 //! the answer.
