@@ -51,8 +51,8 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
             if is_full && of_share.count > 0 {
                 ask(place, share, replace(of_share, empty()))?;
                 // The owner begins while the rest is gathered. (Two PEs that insert 65,536 entries
-                // at once, beside other work: 1.4 times as many a second, the median of six pairs
-                // of runs in turn.)
+                // at once: 4.5 million a second each, and 3.1 without this; medians of six runs in
+                // turn, beside much other work.)
                 self.cx.send_now();
             }
             of_share.things.extend(Some(thing));
