@@ -238,7 +238,7 @@ mod tests {
         let head = Head { name, copies, memory_max, notes_new, dead_before };
         let mut store = Store::<u32, Vec<u8>>::new(&head);
         let lens = |store: &Store<u32, Vec<u8>>| {
-            let mut lens: Vec<_> = store.copy(share).iter().map(|piece| piece.len()).collect();
+            let mut lens: Vec<_> = store.copy(share).iter().map(Rows::len).collect();
             lens.sort_unstable();
             lens
         };
