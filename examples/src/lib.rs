@@ -4,6 +4,7 @@
 //! All of this is compiled once. The binary of a program only calls its `main`.
 #![forbid(unsafe_code)]
 
+mod arena;
 mod assignment;
 mod divide_skeleton;
 #[cfg(feature = "all")]
@@ -23,6 +24,7 @@ mod states;
 mod supersteps;
 mod whole_file;
 
+pub use arena::require_one_host;
 pub use assignment::AssignmentChoice;
 pub use divide_skeleton::{DivideFlags, Solvers};
 pub use graph::{GraphFlags, GraphRun};

@@ -21,5 +21,6 @@ pages! {
     Performance: "docs/guide/performance.md",
     Troubleshooting: "docs/guide/troubleshooting.md",
     Communication: "docs/guide/communication.md",
+    TaskSets: "docs/guide/task-sets.md",
     Cookbook: "docs/COOKBOOK.md",
 }

@@ -39,12 +39,13 @@
 //! | for | see |
 //! |---|---|
 //! | what most programs need | [`prelude`] |
-//! | a pattern for many tasks | [`skeletons`]: maps, divide and conquer, search, [`TaskSet`](skeletons::TaskSet) |
+//! | a pattern for many tasks | [`skeletons`]: maps, divide and conquer, search, [`JoinSet`](skeletons::JoinSet) |
 //! | a single task | [`Context::spawn`], [`Context::spawn_at`]; its [`Future`] |
 //! | something on each PE that others can tell things | [`group`](mod@group) |
 //! | a large value for many tasks | [`map_with`](skeletons::map_with), [`Shared`] |
 //! | a result that stays where it was made | [`Remote`] |
 //! | large arrays inside structs | [`mod@plain`] |
+//! | tasks and results in memory that outlives the processes | [`taskset`] |
 //! | messages between tasks | [`Context::mailbox`], [`Context::tell`] |
 //! | who has died | [`Context::deaths`] |
 //! | who is near | [`Distance`], [`Topology`], [`Context::equidistant_basis`] |
@@ -100,6 +101,8 @@ pub use ultramarine_runtime::settings::{
 };
 #[doc(inline)]
 pub use ultramarine_skeletons as skeletons;
+#[doc(inline)]
+pub use ultramarine_taskset as taskset;
 pub use ultramarine_topology::file as topology_file;
 pub use ultramarine_topology::{
     Ball, Distance, Label, LevelKind, Outline, OutlineKind, Pe, Place, Topology,
@@ -109,6 +112,11 @@ pub use ultramarine_topology::{
 #[cfg(feature = "allocator")]
 #[global_allocator]
 static ALLOCATOR: ultramarine_runtime::Allocator = ultramarine_runtime::Allocator;
+
+/// Which build of a program this is, for files that outlive a job.
+pub mod build {
+    pub use ultramarine_runtime::build::of_this_program;
+}
 
 /// Parts of a program on all PEs, which send messages to each other.
 pub mod group {
@@ -128,7 +136,7 @@ pub mod prelude {
     // By its module, because the module has the same name.
     pub use crate::skeletons::map::map;
     pub use crate::skeletons::{
-        Algorithm, Bounded, DivideAndConquer, JournalError, OtherBuilds, Splitting, TaskSet, Tree,
+        Algorithm, Bounded, DivideAndConquer, JoinSet, JournalError, OtherBuilds, Splitting, Tree,
         divide_and_conquer, enumerate, fork_divide_and_conquer, fork_map, map_async,
         map_async_with, map_shared, map_with, maximise, par_divide_and_conquer, par_enumerate,
         par_map, par_map_2level, par_map_2level_relaxed, par_map_local, par_map_reduce,

@@ -57,7 +57,7 @@
 //! | [`table`](table::table) | the owner of a key does what is asked of it; others have copies | planned in SymGridPar2 §5 |
 //! | [`orbit`](orbit::orbit), [`reachable`](orbit::reachable) | the owner of a state goes on from it; level by level | Lübeck and Neunhöffer 2001 |
 //! | **single tasks** | | |
-//! | [`TaskSet`] | the program spawns tasks and takes each result when it comes | |
+//! | [`JoinSet`] | the program spawns tasks and takes each result when it comes | |
 //! | [`select`], [`race`] | the first future that ends counts; the others are cancelled | |
 //!
 //! [`split_range`] and [`shares`] divide data. Maps return the results in the order of the items,
@@ -77,13 +77,14 @@
 //! | How do results outlive the job? | [`journal`] |
 //! | How does map and reduce place halves? | `reduce` |
 //! | How is data divided into parts and shares? | `share` |
-//! | How are tasks spawned and awaited one by one? | `set` |
+//! | How are tasks spawned and awaited one by one? | `join_set` |
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 pub mod bsp;
 pub mod dag;
 pub mod divide;
+mod join_set;
 pub mod journal;
 pub mod map;
 pub mod orbit;
@@ -92,7 +93,6 @@ mod parts;
 mod reduce;
 mod result_future;
 pub mod search;
-mod set;
 mod share;
 pub mod table;
 
@@ -101,6 +101,7 @@ pub use divide::{
     par_divide_and_conquer, push_divide_and_conquer,
 };
 
+pub use join_set::{JoinSet, race, select};
 pub use journal::{JournalError, OtherBuilds};
 pub use map::{
     fork_map, map, map_async, map_async_with, map_shared, map_with, par_map, par_map_2level,
@@ -112,5 +113,4 @@ pub use reduce::{par_map_reduce_range_thresh, push_map_reduce_range_thresh};
 pub use search::{
     Bounded, Frontier, Splitting, Tree, enumerate, maximise, par_enumerate, par_maximise,
 };
-pub use set::{TaskSet, race, select};
 pub use share::{shares, split_range};

@@ -43,31 +43,21 @@
 //! # }
 //! ```
 //!
-//! | file | question it answers |
+//! | module | question it answers |
 //! |---|---|
-//! | `handle`, `open` | what do programs call? |
-//! | `arena` | what is in the file, which files are refused, and who may have it? |
-//! | `shared` | which types may lie there? |
-//! | `blocks` | where is memory free? |
-//! | `table` | where is the task with this number? |
-//! | `task`, `state`, `dependencies` | what is a task, and how does it stand? |
-//! | `set` | what is a set? |
-//! | `queue` | which tasks wait for a worker? |
-//! | `barrier` | where do workers meet? |
-//! | `worker` | what does a worker have, and what becomes of it when the worker dies? |
-//! | `run` | what does a worker do? |
-//! | `sweep`, `closing` | when has a set ended, and what if a task is lost? |
-//! | `cell` | how do tasks change data? |
-//! | `collect` | what if all workers are dead? |
-//! | `board` | how does a process take a task of another that has no arena? |
+//! | `mapped` | what is in the file, and what do programs call? |
+//! | `state`, `closing` | how does a task stand, and when has a set ended? |
+//! | [`queue`] | which tasks wait for a worker? |
+//! | [`barrier`] | where do workers meet? |
+//! | [`board`] | how does a process take a task of another that has no arena? |
 //!
 //! # When a process dies
 //!
 //! All changes of the arena are single atomic steps, and there are no locks in it. Each file says
 //! what a death leaves after each of its steps. Two rules stand above them. Whatever a dead worker
 //! has left half done, any other can do again, with the same effect. And a set ends only when a
-//! sweep (`sweep`) has seen each of its tasks finished: all that brings tasks to workers sooner may
-//! fail.
+//! sweep (`mapped/sweep.rs`) has seen each of its tasks finished: all that brings tasks to workers
+//! sooner may fail.
 
 #![deny(unsafe_code)]
 // Loom checks a part of it.
@@ -79,6 +69,8 @@ mod closing;
 #[cfg(all(test, not(loom)))]
 mod crash;
 mod limits;
+#[cfg(not(loom))]
+mod mapped;
 mod memory;
 #[cfg(all(test, loom))]
 mod model;
@@ -88,47 +80,7 @@ mod sync;
 #[cfg(test)]
 mod test_memory;
 
-#[cfg(not(loom))]
-mod arena;
-#[cfg(not(loom))]
-mod blocks;
-#[cfg(not(loom))]
-mod cell;
-#[cfg(not(loom))]
-mod collect;
-#[cfg(not(loom))]
-mod dependencies;
-#[cfg(not(loom))]
-mod error;
-#[cfg(not(loom))]
-mod handle;
-#[cfg(not(loom))]
-mod open;
-#[cfg(not(loom))]
-mod run;
-#[cfg(not(loom))]
-mod set;
-#[cfg(not(loom))]
-mod shared;
-#[cfg(not(loom))]
-mod sweep;
-#[cfg(not(loom))]
-mod table;
-#[cfg(not(loom))]
-mod task;
-#[cfg(all(test, not(loom)))]
-mod tests;
-#[cfg(not(loom))]
-mod worker;
-
 pub use limits::WORKERS_MAX;
-pub use memory::Memory;
 #[cfg(not(loom))]
-pub use {
-    error::{Error, Result},
-    handle::{Awaited, Cell, TaskSet},
-    open::{Arena, Options},
-    run::Call,
-    task::Code,
-    worker::Worker,
-};
+pub use mapped::{Arena, Awaited, Call, Cell, Code, Error, Options, Result, TaskSet, Worker};
+pub use memory::Memory;

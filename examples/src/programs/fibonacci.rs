@@ -5,6 +5,7 @@
 //! The time grows like `F(n)`, by three fifths with each `n`: 40 takes seconds, and 93, the last
 //! whose number fits 64 bits, would take thousands of years.
 
+use crate::arena::{ArenaFlags, Units, numbers_in, run_in_arena, unit_of};
 use crate::{DivideFlags, Job, Solvers, ranged, run_program};
 use serde::{Deserialize, Serialize};
 use ultramarine::prelude::*;
@@ -21,6 +22,8 @@ struct Arguments {
     threshold: u32,
     #[command(flatten)]
     divide: DivideFlags,
+    #[command(flatten)]
+    arena: ArenaFlags,
 }
 
 /// `F(94)` is greater than `u64::MAX`.
@@ -77,6 +80,29 @@ impl Problem {
     }
 }
 
+/// The parts as units. Each costs a task, and so more than the problems of a small threshold.
+impl Units for Problem {
+    type Found = u64;
+
+    fn whole(&self) -> Vec<u8> {
+        unit_of([self.n, self.level].map(u64::from))
+    }
+
+    fn run(&self, unit: &[u8], left: &mut Vec<Vec<u8>>) -> Option<u64> {
+        let [n, level] = numbers_in(unit)?.map(|number| number as u32);
+        let part = Problem { n, level, ..*self };
+        if part.is_trivial() {
+            return Some(sequential(part));
+        }
+        left.extend(part.parts().map(|part| part.whole()));
+        Some(0)
+    }
+
+    fn add(sum: &mut u64, more: u64) {
+        *sum += more;
+    }
+}
+
 fn fibonacci(n: u32) -> u64 {
     if n < 2 { n.into() } else { fibonacci(n - 1) + fibonacci(n - 2) }
 }
@@ -123,7 +149,11 @@ pub fn main() -> Result<()> {
 }
 
 async fn run(job: Job, arguments: Arguments) -> Result<()> {
-    let Arguments { n, threshold, divide } = arguments;
+    let Arguments { n, threshold, divide, arena } = arguments;
+    if let Some(file) = arena.file {
+        let run = run_in_arena(&job, &file, &Problem::new(n, threshold)).await?;
+        return run.report(&job, run.found).await?.print();
+    }
     let (_, report) = divide.solve(&job, solvers(), Problem::new(n, threshold)).await?;
     report.print()
 }

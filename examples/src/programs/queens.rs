@@ -8,6 +8,7 @@
 //! further and take a few microseconds each. The first part of a problem is solved together with
 //! it, so the report counts about 54,060 tasks.
 
+use crate::arena::{ArenaFlags, Units, numbers_in, run_in_arena, unit_of};
 use crate::{DivideFlags, Job, Solvers, ranged, run_program};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,8 @@ struct Arguments {
     threshold: u32,
     #[command(flatten)]
     divide: DivideFlags,
+    #[command(flatten)]
+    arena: ArenaFlags,
 }
 
 /// Boards with at most this number of queens are placed on any PE: 170 boards of size 14. Boards
@@ -93,6 +96,29 @@ impl Board {
     }
 }
 
+/// The boards below this one as units: all that have no more queens than the threshold says.
+impl Units for Board {
+    type Found = u64;
+
+    fn whole(&self) -> Vec<u8> {
+        unit_of([self.row, self.columns, self.falling, self.rising].map(u64::from))
+    }
+
+    fn run(&self, unit: &[u8], left: &mut Vec<Vec<u8>>) -> Option<u64> {
+        let [row, columns, falling, rising] = numbers_in(unit)?.map(|number| number as u32);
+        let board = Board { row, columns, falling, rising, ..*self };
+        if board.is_trivial() {
+            return Some(count(board));
+        }
+        left.extend(board.placements().map(|board| board.whole()));
+        Some(0)
+    }
+
+    fn add(ways: &mut u64, more: u64) {
+        *ways += more;
+    }
+}
+
 /// Counts the ways to place queens in the remaining rows.
 pub(crate) fn count(board: Board) -> u64 {
     if board.row == board.size { 1 } else { board.placements().map(count).sum() }
@@ -112,7 +138,11 @@ pub fn main() -> Result<()> {
 }
 
 async fn queens(job: Job, arguments: Arguments) -> Result<()> {
-    let Arguments { board, threshold, divide } = arguments;
+    let Arguments { board, threshold, divide, arena } = arguments;
+    if let Some(file) = arena.file {
+        let run = run_in_arena(&job, &file, &Board::empty(board, threshold)).await?;
+        return run.report(&job, run.found).await?.print();
+    }
     let solvers = Solvers {
         algorithm: DivideAndConquer::new(
             Board::is_trivial,

@@ -3,10 +3,12 @@
 //! The totient is computed naively, by counting coprime numbers. So the work grows with the square
 //! of the bound, and tasks with larger numbers take longer. Or GAP computes it.
 
+use crate::arena::{ArenaFlags, Units, numbers_in, run_in_arena, unit_of};
 use crate::{Job, MapFlags, TASKS_MAX, name_of, print, ranged, run_program};
 use clap::ValueEnum;
 use futures_util::StreamExt as _;
 use futures_util::future::{Either, select};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::pin::pin;
 use std::sync::LazyLock;
@@ -33,6 +35,7 @@ enum Phi {
 
 /// Sum Euler's totient over 1, 2, …, N.
 #[derive(Clone, clap::Args)]
+#[command(mut_arg("record", |record| record.conflicts_with("arena")))]
 struct Arguments {
     /// The last number.
     #[arg(long, value_name = "N", default_value_t = 20_000)]
@@ -43,16 +46,18 @@ struct Arguments {
     #[arg(value_parser = ranged::<u32>(1..=TASKS_MAX))]
     tasks: u32,
     /// How the totient is computed.
-    #[arg(long, value_enum, default_value_t = Phi::Naive)]
+    #[arg(long, value_enum, default_value_t = Phi::Naive, conflicts_with = "arena")]
     phi: Phi,
     #[command(flatten)]
     map: MapFlags,
+    #[command(flatten)]
+    arena: ArenaFlags,
     /// Also compute the sum sequentially, and print the efficiency.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "arena")]
     efficiency: bool,
     /// On SIGTERM or Ctrl-C, end with the sum of the ranges done so far. (The work is then spread
     /// by `par_map_stream`, and --skeleton is ignored.)
-    #[arg(long, conflicts_with_all = ["efficiency", "record", "journal", "phi"])]
+    #[arg(long, conflicts_with_all = ["arena", "efficiency", "record", "journal", "phi"])]
     partial: bool,
 }
 
@@ -111,8 +116,41 @@ async fn sums_in_time(
     Ok(done)
 }
 
+/// The sum as units: first the division into ranges, then each range.
+#[derive(Serialize, Deserialize)]
+struct Ranges {
+    upto: u64,
+    tasks: u32,
+}
+
+impl Units for Ranges {
+    type Found = u64;
+
+    fn whole(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn run(&self, unit: &[u8], left: &mut Vec<Vec<u8>>) -> Option<u64> {
+        if unit.is_empty() {
+            let ranges = split_range(1..self.upto + 1, self.tasks as usize);
+            left.extend(ranges.into_iter().map(|range| unit_of([range.start, range.end])));
+            return Some(0);
+        }
+        let [start, end] = numbers_in(unit)?;
+        Some(sum_totient(start..end))
+    }
+
+    fn add(sum: &mut u64, more: u64) {
+        *sum += more;
+    }
+}
+
 async fn sum_euler(job: Job, arguments: Arguments) -> Result<()> {
-    let Arguments { upto, tasks, phi, map, efficiency, partial } = arguments;
+    let Arguments { upto, tasks, phi, map, arena, efficiency, partial } = arguments;
+    if let Some(file) = arena.file {
+        let run = run_in_arena(&job, &file, &Ranges { upto, tasks }).await?;
+        return run.report(&job, run.found).await?.print();
+    }
     let ranges = split_range(1..upto + 1, tasks as usize);
     if partial {
         let (start, count) = (Instant::now(), ranges.len() as u64);

@@ -6,7 +6,8 @@
 //! one SHA-1, a tenth of a microsecond. Flags and trees are those of the reference program, so its
 //! sample trees have the published flags (T1: `-t1 -a3 -d10 -b4 -r19`).
 
-use crate::{Job, SearchFlags, name_of, run_program};
+use crate::arena::{ArenaFlags, Units, run_in_arena};
+use crate::{Job, Report, SearchFlags, name_of, run_program};
 use clap::ValueEnum;
 use rayon::iter::{ParallelIterator, walk_tree_postfix};
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ struct Arguments {
     skeleton: Skeleton,
     #[command(flatten)]
     search: SearchFlags,
+    #[command(flatten)]
+    arena: ArenaFlags,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -39,7 +42,7 @@ enum Skeleton {
 
 /// The counts of the visited part of a tree.
 #[derive(Default, Serialize, Deserialize)]
-struct TreeCounts {
+pub(crate) struct TreeCounts {
     nodes: u64,
     leaves: u64,
     /// The greatest depth.
@@ -61,13 +64,52 @@ impl TreeCounts {
     }
 }
 
+/// The number of nodes that a unit visits: some 2 ms.
+const UNIT_NODES: u64 = 20_000;
+/// Into how many units the rest of one is dealt.
+const UNITS: usize = 4;
+
+/// The subtrees of some nodes as a unit. Of what it does not visit, other units are made.
+impl Units for Uts {
+    type Found = TreeCounts;
+
+    fn whole(&self) -> Vec<u8> {
+        self.root().to_bytes().to_vec()
+    }
+
+    fn run(&self, unit: &[u8], left: &mut Vec<Vec<u8>>) -> Option<TreeCounts> {
+        let nodes = unit.chunks(Node::BYTES).map(Node::from_bytes);
+        let mut nodes: Vec<_> = nodes.collect::<Option<_>>()?;
+        let mut found = TreeCounts::default();
+        while found.nodes < UNIT_NODES
+            && let Some(node) = nodes.pop()
+        {
+            found.visit(&node);
+            nodes.extend(self.grow(node));
+        }
+        let units = UNITS.min(nodes.len());
+        let deal = |first| nodes.iter().skip(first).step_by(units).flat_map(Node::to_bytes);
+        left.extend((0..units).map(|first| deal(first).collect()));
+        Some(found)
+    }
+
+    fn add(found: &mut TreeCounts, more: TreeCounts) {
+        found.add(&more);
+    }
+}
+
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
     run_program("uts", uts)
 }
 
 async fn uts(job: Job, arguments: Arguments) -> Result<()> {
-    let Arguments { tree, skeleton, search: flags } = arguments;
+    let Arguments { tree, skeleton, search: flags, arena } = arguments;
+    if let Some(file) = arena.file {
+        let run = run_in_arena(&job, &file, &tree).await?;
+        let report = run.report(&job, run.found.nodes).await?;
+        return with_shape(report, &run.found).print();
+    }
     if !matches!(skeleton, Skeleton::ParEnumerate) {
         flags.journal.refuse_for(&skeleton)?;
     }
@@ -84,7 +126,11 @@ async fn uts(job: Job, arguments: Arguments) -> Result<()> {
         Skeleton::Sequential => sequential(&tree),
     };
     let report = job.report(name_of(&skeleton), start, found.nodes).await?;
-    report.with("depth", found.depth).with("leaves", found.leaves).print()
+    with_shape(report, &found).print()
+}
+
+fn with_shape(report: Report, found: &TreeCounts) -> Report {
+    report.with("depth", found.depth).with("leaves", found.leaves)
 }
 
 fn by_rayon(tree: &Uts) -> TreeCounts {

@@ -4,6 +4,7 @@
 //! One program for all, so that one is linked. No test needs a process of its own: each starts
 //! those that it looks at.
 
+mod arena;
 mod cholesky;
 mod common;
 mod conjugate_gradient;

@@ -332,6 +332,7 @@ impl<T: Bounded, const FINDS_FIRST: bool> SearchType<T> for Maximise<FINDS_FIRST
         knowledge.place.clone_from(place);
     }
 
+    #[inline]
     fn visit(
         self,
         knowledge: &PeKnowledge<T::Node>,
@@ -354,9 +355,7 @@ impl<T: Bounded, const FINDS_FIRST: bool> SearchType<T> for Maximise<FINDS_FIRST
                 let place = knowledge.place.clone();
                 knowledge.improve(Best { value, place, node: node.clone() });
             }
-            if Self::is_hopeful(knowledge, bound) {
-                return Pruning::Nothing { bound };
-            }
+            return Pruning::Nothing { bound };
         }
         if tree.has_falling_bounds() { Pruning::SubtreeAndSiblings } else { Pruning::Subtree }
     }

@@ -17,8 +17,13 @@
 //! A task gives back a piece, its highest level, every [5 ms](PIECE_EVERY). So no part takes long,
 //! and all workers are near the one that is first in the order. (Archibald, Maier, McCreesh,
 //! Stewart and Trinder, Replicable parallel branch and bound search, 2018, has such an order for
-//! parts of a fixed depth.) A task on another PE asks for its next parts when it begins some, so
-//! that it does not wait for the answer.
+//! parts of a fixed depth.) While there are fewer parts than workers, a task on the home PE, where
+//! the search begins and most of it stays, gives back a piece every 250 µs: of a knapsack most
+//! pieces are pruned at once. (Two PEs against one worker, jobs of 0.1 s: 1.3 times as fast, and
+//! 0.7 times without this. Cliques were 5 to 20 % slower if a task did so whenever a thief asked.)
+//!
+//! A task on another PE asks for its next parts when it begins some, so that it does not wait for
+//! the answer.
 //!
 //! If a process dies, its supervised task runs again and asks for a part: it gets the same parts as
 //! before. What the dead task gave back stays, and is searched twice.
@@ -34,7 +39,8 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use futures_util::task::AtomicWaker;
 use serde::{Deserialize, Serialize};
 use std::future::{poll_fn, ready};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use ultramarine_runtime::error::TaskError;
@@ -60,6 +66,8 @@ struct Home<F> {
     workers: usize,
     /// The task that starts workers.
     starter: AtomicWaker,
+    /// Whether there are fewer parts than workers, for the tasks on this PE.
+    shortage: Arc<AtomicBool>,
 }
 
 struct State<F> {
@@ -70,6 +78,13 @@ struct State<F> {
 impl<F> Home<F> {
     fn lock(&self) -> MutexGuard<'_, State<F>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes whether there are fewer parts than workers; returns it.
+    fn note_shortage(&self, pool: &Pool) -> bool {
+        let is_short = pool.tasks() < self.workers;
+        self.shortage.store(is_short, Relaxed);
+        is_short
     }
 }
 
@@ -124,6 +139,7 @@ pub(super) async fn search_in_order<T: Tree, K: SearchType<T>>(
         state: Mutex::new(State { pool: Pool::new(part), found: K::Found::default() }),
         workers: workers_max,
         starter: AtomicWaker::new(),
+        shortage: Arc::default(),
     });
     let run = move |cx, worker| run_worker::<T, K>(cx, search_type, worker);
     let (mut workers, mut numbers) = (FuturesUnordered::new(), 0..);
@@ -187,7 +203,9 @@ fn run_worker<T: Tree, K: SearchType<T>>(
             let now = most.unwrap_or(1);
             next = (cx.pe() != parts.home).then(|| ask(&mut ended, taken.len(), Some(now)));
             let begun = Instant::now();
-            let splitter = Splitter::in_order(every, is_work_wanted);
+            let home = cx.known::<Home<K::Found>>(parts);
+            let shortage = home.map(|home| home.shortage.clone());
+            let splitter = Splitter::in_order(every, is_work_wanted, shortage);
             let places = taken.iter().map(|part| part.place.clone()).collect();
             let found =
                 search_parts(&cx, search_type, (&tree, key, parts), (taken, known), splitter)
@@ -208,6 +226,7 @@ async fn search_parts<T: Tree, K: SearchType<T>>(
     (taken, known): (Vec<Part>, K::Found),
     mut splitter: Splitter,
 ) -> Result<K::Found, TaskError> {
+    let tree: &T = tree;
     let mut knowledge = search_type.begin(cx, key);
     search_type.learn(&knowledge, &known);
     let mut found = K::Found::default();
@@ -288,7 +307,7 @@ fn next_parts<T: Tree, K: SearchType<T>>(
     if parts.is_empty() {
         parts = pool.take(worker, most.unwrap_or(1));
     }
-    let is_work_wanted = pool.tasks() < home.workers;
+    let is_work_wanted = home.note_shortage(pool);
     drop(state);
     if parts.is_empty() {
         home.starter.wake();
@@ -300,7 +319,10 @@ fn next_parts<T: Tree, K: SearchType<T>>(
 /// On the home PE: keeps a piece.
 fn take_back<F: Portable>(cx: &Context, (parts, piece): (Key, Part)) {
     if let Some(home) = cx.known::<Home<F>>(parts) {
-        home.lock().pool.give(piece);
+        let mut state = home.lock();
+        state.pool.give(piece);
+        home.note_shortage(&state.pool);
+        drop(state);
         home.starter.wake();
     }
 }

@@ -11,6 +11,8 @@ use crate::result_future::ResultFuture;
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
@@ -179,7 +181,7 @@ where
     K: SearchType<T>,
 {
     let visit = async move {
-        let SearchTask { tree, key, splitting, depth, nodes } = task;
+        let SearchTask { tree: shared, key, splitting, depth, nodes } = task;
         let knowledge = search_type.begin(&cx, key);
         let (mut found, mut tasks) = (K::Found::default(), Vec::new());
         // The last first: a worker first takes the task that it has spawned last. A branch and
@@ -187,14 +189,15 @@ where
         let mut split_off = |splitter: &mut Splitter, frontier: &mut Frontier<_, _>| {
             for nodes in splitter.take(frontier).into_iter().rev() {
                 let depth = depth.saturating_add(1);
-                let task = SearchTask { tree: tree.clone(), key, splitting, depth, nodes };
+                let task = SearchTask { tree: shared.clone(), key, splitting, depth, nodes };
                 tasks.push(task.spawn(&cx, Distance::ONE, search_type));
             }
         };
         let mut frontier = Frontier::new(nodes);
         let mut splitter = Splitter::new(splitting, depth);
+        let tree: &T = &shared;
         let mut visit =
-            |node: &_, ceiling| search_type.visit(&knowledge, &tree, node, ceiling, &mut found);
+            |node: &_, ceiling| search_type.visit(&knowledge, tree, node, ceiling, &mut found);
         let children = |node| tree.children(node);
         while visit_until_pause(
             &cx,
@@ -216,6 +219,9 @@ where
     visit.boxed()
 }
 
+/// In order, a task splits this many times as often while others wait for parts.
+const HURRY: u32 = 20;
+
 /// Decides when a task splits off others, and which nodes they get.
 pub(super) struct Splitter {
     splitting: Splitting,
@@ -226,19 +232,26 @@ pub(super) struct Splitter {
     /// How often the task splits, if it splits by time, and when it does next.
     every: Option<(Duration, Instant)>,
     is_work_wanted: bool,
+    /// Whether workers wait for parts, where that is known.
+    shortage: Option<Arc<AtomicBool>>,
 }
 
 impl Splitter {
     fn new(splitting: Splitting, depth: u32) -> Self {
-        Splitter { splitting, depth, visited: 0, every: None, is_work_wanted: false }
+        let (visited, every, is_work_wanted, shortage) = (0, None, false, None);
+        Splitter { splitting, depth, visited, every, is_work_wanted, shortage }
     }
 
-    /// One for a part of an ordered search, for which there may be others: splits so often, and at
-    /// once if work is wanted.
-    pub(super) fn in_order(every: Option<Duration>, is_work_wanted: bool) -> Self {
+    /// One for a part of an ordered search, for which there may be others: splits so often, more
+    /// often while there is a shortage, and at once if work is wanted.
+    pub(super) fn in_order(
+        every: Option<Duration>,
+        is_work_wanted: bool,
+        shortage: Option<Arc<AtomicBool>>,
+    ) -> Self {
         let now = Instant::now();
         let every = every.map(|every| (every, if is_work_wanted { now } else { now + every }));
-        Splitter { every, ..Splitter::new(Splitting::Ordered, 0) }
+        Splitter { every, shortage, ..Splitter::new(Splitting::Ordered, 0) }
     }
 
     /// Whether each child becomes a task.
@@ -249,21 +262,24 @@ impl Splitter {
     /// Called every few microseconds.
     pub(super) fn notice(&mut self, demand: Demand) {
         self.is_work_wanted |= match self.splitting {
-            Splitting::Ordered => self.every.is_some_and(|(_, due)| Instant::now() >= due),
-            _ => demand.is_work_wanted,
+            Splitting::Depth(_) | Splitting::Budget(_) => false,
+            Splitting::StealDriven => demand.is_work_wanted,
+            Splitting::Ordered => self.every.is_some_and(|(every, due)| {
+                let until = due.saturating_duration_since(Instant::now());
+                let is_short = || self.shortage.as_ref().is_some_and(|it| it.load(Relaxed));
+                until.is_zero() || until + every / HURRY <= every && is_short()
+            }),
         };
     }
 
     /// Whether part of the frontier should become tasks now. Called once for each node.
+    #[inline]
     pub(super) fn is_due(&mut self) -> bool {
-        match self.splitting {
-            Splitting::Depth(_) => false,
-            Splitting::Budget(limit) => {
-                self.visited += 1;
-                self.visited >= limit
-            }
-            Splitting::StealDriven | Splitting::Ordered => self.is_work_wanted,
+        if let Splitting::Budget(limit) = self.splitting {
+            self.visited += 1;
+            return self.visited >= limit;
         }
+        self.is_work_wanted
     }
 
     /// Takes the nodes of the next tasks out of the frontier, one list for each task.
@@ -288,5 +304,26 @@ impl Splitter {
             },
         };
         if list.is_empty() { one_each } else { vec![list] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_order_a_task_splits_sooner_during_a_shortage() {
+        const EVERY: Duration = Duration::from_hours(20);
+        let no_demand = Demand { is_work_wanted: false, is_turn_wanted: false };
+        let splits = |hours_left, is_short| {
+            let shortage = Some(Arc::new(AtomicBool::new(is_short)));
+            let mut splitter = Splitter::in_order(Some(EVERY), false, shortage);
+            splitter.every = Some((EVERY, Instant::now() + Duration::from_hours(hours_left)));
+            splitter.notice(no_demand);
+            splitter.is_due()
+        };
+        assert!(splits(18, true) && !splits(18, false), "2 hours after it did");
+        assert!(!splits(20, true), "just after it did");
+        assert!(splits(0, true) && splits(0, false));
     }
 }

@@ -1,18 +1,16 @@
 //! What programs ask of a table.
 
 use super::error::TableError;
-use super::kind::{Answer, Batch, TableKey, TableValue};
+use super::kind::{Answer, Batch, Rows, TableKey, TableValue};
 use super::open::Head;
 use super::part::TablePart;
-use super::store::{PIECE_BYTES_MAX, hash};
+use super::store::hash;
 use super::update::encode_update;
-use foldhash::fast::FixedState;
 use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
 use std::any::{Any, type_name};
-use std::collections::HashMap;
 use std::marker::PhantomData;
-use std::mem::{needs_drop, replace, size_of};
+use std::mem::{needs_drop, size_of};
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context as TaskContext, Poll};
@@ -22,9 +20,6 @@ use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Portable, discard};
 use ultramarine_runtime::wire::{decode, encoded_len};
 use ultramarine_topology::Pe;
-
-/// The most keys of a message.
-const KEYS_AT_ONCE: usize = 4096;
 
 /// What a message has beside the keys and values, in bytes, is shorter.
 const MESSAGE_OVERHEAD_BYTES: usize = 256;
@@ -133,8 +128,11 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     }
 
     /// The PE to which a key belongs first: its share.
-    fn share(&self, key: &K) -> Pe {
-        let place = (u128::from(hash(key)) * u128::from(self.cx.pes())) >> 64;
+    pub(super) fn share(&self, key: &K) -> Pe {
+        let place = match self.cx.pes() {
+            1 => 0,
+            pes => (u128::from(hash(key)) * u128::from(pes)) >> 64,
+        };
         Pe::new(place as u32)
     }
 
@@ -154,7 +152,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     }
 
     /// Asks something of a share.
-    fn ask(&self, share: Pe, batch: Batch<K, V>) -> Asking<K, V> {
+    pub(super) fn ask(&self, share: Pe, batch: Batch<K, V>) -> Asking<K, V> {
         let (mut batch, mut asked) = (Some(batch), Err(self.head.closed()));
         let ask =
             |part: &mut TablePart<K, V>| match batch.take().map(|batch| part.ask(share, batch)) {
@@ -177,7 +175,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     pub async fn insert_if_absent(&self, key: K, value: V) -> Result<bool, TableError> {
         let (share, row) = (self.share(&key), (key, value));
         self.size(&row)?;
-        match self.ask_one(share, Batch::Insert(vec![row].into())).await? {
+        match self.ask_one(share, Batch::Insert([row].into_iter().collect())).await? {
             Answer::Inserted(inserted) => Ok(inserted.first().is_some_and(|is_new| *is_new != 0)),
             _ => Err(self.missing()),
         }
@@ -192,14 +190,30 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         &self,
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Vec<bool>, TableError> {
-        let batch = |rows: Vec<(K, V)>| Ok(Batch::Insert(rows.into()));
-        let inserted = |answer| match answer {
-            Answer::Inserted(inserted) => {
-                Some(Ok(inserted.into_iter().map(|is_new| is_new != 0).collect()))
-            }
+        let is_new = |inserted: Vec<u8>| inserted.into_iter().map(|is_new| is_new != 0).collect();
+        self.insert_each(entries, is_new).await
+    }
+
+    /// The same, for a caller that does not ask which were inserted.
+    pub(super) async fn insert_all(
+        &self,
+        entries: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<(), TableError> {
+        self.insert_each(entries, |inserted| vec![(); inserted.len()]).await.map(drop)
+    }
+
+    async fn insert_each<R>(
+        &self,
+        entries: impl IntoIterator<Item = (K, V)>,
+        result: impl Fn(Vec<u8>) -> Vec<R>,
+    ) -> Result<Vec<R>, TableError> {
+        let empty = |room| (Vec::with_capacity(room), Vec::with_capacity(room));
+        let batch = |(keys, values)| Ok(Batch::Insert(Rows::new(keys, values)));
+        let results = |answer| match answer {
+            Answer::Inserted(inserted) => Some(Ok(result(inserted))),
             _ => None,
         };
-        self.ask_all(entries, |(key, _)| key, batch, inserted).await
+        self.ask_all(entries, |(key, _)| key, empty, batch, results).await
     }
 
     /// The value of a key, if it has one.
@@ -227,7 +241,8 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
             Answer::Got(values) => Some(Ok(values)),
             _ => None,
         };
-        self.ask_all(keys, |key| key, |keys| Ok(Batch::Get(keys.into())), got).await
+        let batch = |keys: Vec<K>| Ok(Batch::Get(keys.into()));
+        self.ask_all(keys, |key| key, Vec::with_capacity, batch, got).await
     }
 
     /// Has the owner of a key call `f` with the key, its value, and the argument. `f` may change
@@ -272,7 +287,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
             Answer::Updated(results) => Some(decode(&results).map_err(self.codec("result of"))),
             _ => None,
         };
-        self.ask_all(arguments, |(key, _)| key, batch, updated).await
+        self.ask_all(arguments, |(key, _)| key, Vec::with_capacity, batch, updated).await
     }
 
     /// The number of entries. (What is inserted meanwhile may count or not.)
@@ -322,7 +337,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     }
 
     /// The answer of a share, if that has done what it was asked for.
-    fn done(&self, share: Pe, answer: Answer<V>) -> Result<Answer<V>, TableError> {
+    pub(super) fn done(&self, share: Pe, answer: Answer<V>) -> Result<Answer<V>, TableError> {
         match answer {
             Answer::Full(bytes) => Err(self.head.full(share, bytes)),
             Answer::Unread(reason) => Err(self.codec("request to")(reason)),
@@ -339,7 +354,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     }
 
     /// An answer is of something else, or too short.
-    fn missing(&self) -> TableError {
+    pub(super) fn missing(&self) -> TableError {
         self.head.panicked("an answer lacks some keys".into())
     }
 
@@ -349,7 +364,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     ///
     /// It cannot be encoded, or no message has room for it. (Copies could not be told of it, which
     /// would be the end of the table.)
-    fn size<T: Serialize>(&self, thing: &T) -> Result<usize, TableError> {
+    pub(super) fn size<T: Serialize>(&self, thing: &T) -> Result<usize, TableError> {
         if !needs_drop::<T>() {
             return Ok(size_of::<T>());
         }
@@ -360,52 +375,6 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
             return Err(TaskError::TooLarge { what, bytes, limit }.into());
         }
         Ok(bytes)
-    }
-
-    /// Asks many things, those of a share in as few messages as need be. Returns the answers in the
-    /// order of the things.
-    async fn ask_all<T: Serialize, R>(
-        &self,
-        things: impl IntoIterator<Item = T>,
-        key: impl Fn(&T) -> &K,
-        batch: impl Fn(Vec<T>) -> Result<Batch<K, V>, TableError>,
-        results: impl Fn(Answer<V>) -> Option<Result<Vec<R>, TableError>>,
-    ) -> Result<Vec<R>, TableError> {
-        let mut batches: HashMap<Pe, (Vec<usize>, Vec<T>, usize), FixedState> = HashMap::default();
-        let (mut places, mut asked, mut count) = (Vec::new(), Vec::new(), 0);
-        let mut ask = |share, at: Vec<usize>, things: Vec<T>| {
-            places.push((share, at));
-            asked.push(self.ask(share, batch(things)?));
-            Ok::<_, TableError>(())
-        };
-        let things = things.into_iter();
-        let room = things.size_hint().0.min(KEYS_AT_ONCE);
-        let empty = || (Vec::with_capacity(room), Vec::with_capacity(room), 0);
-        for thing in things {
-            let (share, size) = (self.share(key(&thing)), self.size(&thing)?);
-            let batch = batches.entry(share).or_insert_with(empty);
-            let is_full = batch.0.len() == KEYS_AT_ONCE || batch.2 + size > PIECE_BYTES_MAX;
-            if is_full && !batch.0.is_empty() {
-                let (at, of_share, _) = replace(batch, empty());
-                ask(share, at, of_share)?;
-            }
-            batch.0.push(count);
-            batch.1.push(thing);
-            batch.2 += size;
-            count += 1;
-        }
-        for (share, (at, of_share, _)) in batches {
-            ask(share, at, of_share)?;
-        }
-        let mut all: Vec<Option<R>> = Vec::new();
-        all.resize_with(count, || None);
-        for (answer, (share, at)) in try_join_all(asked).await?.into_iter().zip(places) {
-            let of_share = results(self.done(share, answer)?).transpose()?.unwrap_or_default();
-            for (place, result) in at.into_iter().zip(of_share) {
-                all[place] = Some(result);
-            }
-        }
-        all.into_iter().collect::<Option<_>>().ok_or_else(|| self.missing())
     }
 }
 
@@ -419,7 +388,7 @@ impl<K: TableKey, V: TableValue> Drop for Claimed<'_, K, V> {
 }
 
 /// A request. Dropping it before it is ready does not take it back.
-struct Asking<K: TableKey, V: TableValue> {
+pub(super) struct Asking<K: TableKey, V: TableValue> {
     member: Member<TablePart<K, V>>,
     head: Arc<Head>,
     id: GroupId,

@@ -1,6 +1,7 @@
 //! What is asked of the shares of a table, and what comes of it.
 
 use super::machine::Kind;
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::hash::Hash;
 use std::marker::PhantomData;
@@ -25,7 +26,7 @@ impl<K: TableKey, V: TableValue> Kind for Of<K, V> {
     type Batch = Batch<K, V>;
     type Change = Change<K, V>;
     type Answer = Answer<V>;
-    type Entries = Many<(K, V)>;
+    type Entries = Rows<K, V>;
 }
 
 /// Things that several messages hold at once.
@@ -52,13 +53,6 @@ impl<T> Deref for Many<T> {
     }
 }
 
-impl<T: Clone> Many<T> {
-    /// The things, which are copied only if somebody else has them, too.
-    pub(super) fn into_vec(self) -> Vec<T> {
-        Arc::unwrap_or_clone(self.0)
-    }
-}
-
 impl<T: Serialize> Serialize for Many<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.as_slice().serialize(serializer)
@@ -71,11 +65,69 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Many<T> {
     }
 }
 
+/// Keys, and something for each: two columns, which several messages hold at once. So numbers
+/// travel as they lie in memory; pairs would be encoded one by one. (That took a tenth of a
+/// PE's time in inserts in bulk, and now no function of it is above 1 % in the profile.)
+#[derive(Debug)]
+pub(super) struct Rows<K, V>(Arc<(Vec<K>, Vec<V>)>);
+
+impl<K, V> Rows<K, V> {
+    /// Columns of one length.
+    pub(super) fn new(keys: Vec<K>, values: Vec<V>) -> Self {
+        debug_assert_eq!(keys.len(), values.len(), "each key has a value");
+        Rows(Arc::new((keys, values)))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.0.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.0.0.iter().zip(&self.0.1)
+    }
+}
+
+impl<K: Clone, V: Clone> Rows<K, V> {
+    /// The rows, which are copied only if somebody else has them, too.
+    pub(super) fn into_pairs(self) -> impl ExactSizeIterator<Item = (K, V)> {
+        let (keys, values) = Arc::unwrap_or_clone(self.0);
+        keys.into_iter().zip(values)
+    }
+}
+
+impl<K, V> Clone for Rows<K, V> {
+    fn clone(&self) -> Self {
+        Rows(self.0.clone())
+    }
+}
+
+impl<K, V> FromIterator<(K, V)> for Rows<K, V> {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(rows: I) -> Self {
+        Rows(Arc::new(rows.into_iter().unzip()))
+    }
+}
+
+impl<K: Serialize, V: Serialize> Serialize for Rows<K, V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (*self.0).serialize(serializer)
+    }
+}
+
+impl<'de, K: Deserialize<'de>, V: Deserialize<'de>> Deserialize<'de> for Rows<K, V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (keys, values) = <(Vec<K>, Vec<V>)>::deserialize(deserializer)?;
+        if keys.len() != values.len() {
+            return Err(D::Error::invalid_length(values.len(), &"a value for each key"));
+        }
+        Ok(Rows::new(keys, values))
+    }
+}
+
 /// What is asked of a share at once.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Batch<K, V> {
     /// These are inserted, but for those whose keys are there.
-    Insert(Many<(K, V)>),
+    Insert(Rows<K, V>),
     /// What is there under these keys?
     Get(Many<K>),
     /// A function, encoded, with keys and what it gets for each.
@@ -87,9 +139,9 @@ pub(super) enum Batch<K, V> {
 /// What a batch has changed. Copies get what there is now: they run no code of the user's for it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Change<K, V> {
-    Inserted(Many<(K, V)>),
+    Inserted(Rows<K, V>),
     /// `None`: there is nothing under the key any more.
-    Updated(Many<(K, Option<V>)>),
+    Updated(Rows<K, Option<V>>),
 }
 
 /// What comes of a batch.
@@ -121,5 +173,21 @@ mod shared_bytes {
         from: D,
     ) -> Result<Arc<Vec<u8>>, D::Error> {
         serde_bytes::deserialize(from).map(Arc::new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ultramarine_runtime::wire::{decode, encode};
+
+    #[test]
+    fn columns_of_different_lengths_are_no_rows() {
+        let columns = |values: &[u64]| encode(&(vec![1_u32, 2], values.to_vec())).unwrap();
+        let rows: Rows<u32, u64> = decode(&columns(&[3, 4])).unwrap();
+        assert!(rows.iter().eq([(&1, &3), (&2, &4)]));
+        assert_eq!(encode(&rows).unwrap(), columns(&[3, 4]));
+        decode::<Rows<u32, u64>>(&columns(&[3])).unwrap_err();
+        decode::<Rows<u32, u64>>(&columns(&[3, 4, 5])).unwrap_err();
     }
 }

@@ -33,6 +33,7 @@
 //! A table must never know what its keys and values are for.
 
 mod ask;
+mod bulk;
 mod error;
 mod kind;
 mod letter;

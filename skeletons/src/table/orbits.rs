@@ -18,14 +18,21 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         &self,
         mut entries: Vec<(K, V)>,
     ) -> Result<(), TableError> {
+        let mut far = Vec::new();
         // This PE's own share is looked up as fast as what it has seen.
-        let is_far = |key: &K| self.owner(key) != self.cx.pe();
-        self.with_seen(|seen| entries.retain(|(key, _)| !is_far(key) || !seen.has(key)));
-        let keys = entries.iter().map(|(key, _)| key).filter(|key| is_far(key));
-        let keys: Vec<K> = keys.cloned().collect();
-        self.insert_all_if_absent(entries).await?;
+        if self.cx.pes() > 1 {
+            self.with_seen(|seen| {
+                entries.retain(|(key, _)| {
+                    let is_far = self.owner(key) != self.cx.pe();
+                    let is_asked_for = !is_far || !seen.has(key);
+                    far.extend((is_far && is_asked_for).then(|| key.clone()));
+                    is_asked_for
+                });
+            });
+        }
+        self.insert_all(entries).await?;
         // Not before: until then a death may undo it, and this PE would not ask again.
-        self.with_seen(|seen| keys.into_iter().for_each(|key| seen.note(key)));
+        self.with_seen(|seen| far.into_iter().for_each(|key| seen.note(key)));
         Ok(())
     }
 

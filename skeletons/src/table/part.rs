@@ -8,6 +8,7 @@ use super::machine::{Effect, Machine, MessageOf, Told, Work};
 use super::open::{Head, TableInvitation};
 use super::seen::SeenKeys;
 use super::store::{Store, WorkOf};
+use foldhash::fast::FixedState;
 use std::any::type_name;
 use std::collections::{HashMap, VecDeque};
 use std::mem::take;
@@ -48,7 +49,7 @@ pub(super) struct TablePart<K: TableKey, V: TableValue> {
     broken: Option<String>,
     /// What has come since.
     refused: Vec<Told<Of<K, V>>>,
-    asked: HashMap<(Pe, u64), Option<Reply<V>>>,
+    asked: HashMap<(Pe, u64), Option<Reply<V>>, FixedState>,
 }
 
 /// What is to be done outside of the part's lock.
@@ -83,7 +84,7 @@ impl<K: TableKey, V: TableValue> TablePart<K, V> {
             over: None,
             broken: None,
             refused: Vec::new(),
-            asked: HashMap::new(),
+            asked: HashMap::default(),
         }
     }
 

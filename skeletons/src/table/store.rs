@@ -1,7 +1,7 @@
 //! The entries that a PE holds. They change under a lock of their own, since the code of keys and
 //! values is the user's.
 
-use super::kind::{Answer, Batch, Change, Many, Of, TableKey, TableValue};
+use super::kind::{Answer, Batch, Change, Of, Rows, TableKey, TableValue};
 use super::open::Head;
 use super::update::{Undone, UpdateSite, run_update};
 use foldhash::fast::FixedState;
@@ -85,7 +85,7 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
         })
     }
 
-    fn insert(&mut self, at: Pe, rows: Many<(K, V)>) -> Applied<K, V> {
+    fn insert(&mut self, at: Pe, rows: Rows<K, V>) -> Applied<K, V> {
         if let Some(limit) = self.limit {
             let share = self.shares.entry(at).or_default();
             let new = rows.iter().filter(|(key, _)| !share.contains_key(key));
@@ -119,7 +119,7 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
             Some(rows)
         } else {
             let new = rows.iter().zip(&inserted).filter(|(_, is_new)| **is_new != 0);
-            Some(new.map(|(row, _)| row.clone()).collect::<Vec<_>>().into())
+            Some(new.map(|((key, value), _)| (key.clone(), value.clone())).collect())
         };
         (change.map(Change::Inserted), Answer::Inserted(inserted))
     }
@@ -137,7 +137,7 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
             Err(Undone::Unread(reason)) => return Ok((None, Answer::Unread(reason))),
             Err(Undone::Panicked(message)) => return Err(message),
         };
-        let change = self.has_copies.then(|| Change::Updated(changed.into()));
+        let change = self.has_copies.then(|| Change::Updated(changed));
         Ok((change, Answer::Updated(results)))
     }
 
@@ -150,10 +150,11 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
             Change::Inserted(rows) => {
                 let sizes = rows.iter().map(|(key, value)| size(key, value));
                 self.bytes += sizes.sum::<usize>();
-                share.extend(rows.into_vec());
+                share.reserve(rows.len());
+                share.extend(rows.into_pairs());
             }
             Change::Updated(changed) => {
-                for (key, value) in changed.into_vec() {
+                for (key, value) in changed.into_pairs() {
                     let new = value.as_ref().map_or(0, |value| size(&key, value));
                     let old = share.get(&key).map_or(0, |old| size(&key, old));
                     self.bytes = (self.bytes + new).saturating_sub(old);
@@ -167,12 +168,13 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
     }
 
     /// Fills a copy.
-    pub(super) fn fill(&mut self, share: Pe, rows: Many<(K, V)>, is_first: bool, is_last: bool) {
+    pub(super) fn fill(&mut self, share: Pe, rows: Rows<K, V>, is_first: bool, is_last: bool) {
         let aside = self.aside.entry(share).or_default();
         if is_first {
             aside.clear();
         }
-        aside.extend(rows.into_vec());
+        aside.reserve(rows.len());
+        aside.extend(rows.into_pairs());
         if is_last && let Some(whole) = self.aside.remove(&share) {
             self.shares.insert(share, whole);
             self.measure();
@@ -180,20 +182,21 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
     }
 
     /// The entries of a share, in pieces.
-    pub(super) fn copy(&self, share: Pe) -> Vec<Many<(K, V)>> {
-        let (mut pieces, mut piece, mut bytes) = (Vec::new(), Vec::new(), 0);
+    pub(super) fn copy(&self, share: Pe) -> Vec<Rows<K, V>> {
+        let (mut pieces, mut keys, mut values, mut bytes) = (Vec::new(), Vec::new(), Vec::new(), 0);
         for (key, value) in self.shares.get(&share).into_iter().flatten() {
             let size = size_of_entry(key, value);
-            let is_full = piece.len() == PIECE_ENTRIES_MAX || bytes + size > PIECE_BYTES_MAX;
-            if is_full && !piece.is_empty() {
-                pieces.push(take(&mut piece));
+            let is_full = keys.len() == PIECE_ENTRIES_MAX || bytes + size > PIECE_BYTES_MAX;
+            if is_full && !keys.is_empty() {
+                pieces.push(Rows::new(take(&mut keys), take(&mut values)));
                 bytes = 0;
             }
-            piece.push((key.clone(), value.clone()));
+            keys.push(key.clone());
+            values.push(value.clone());
             bytes += size;
         }
-        pieces.push(piece);
-        pieces.into_iter().map(Many::from).collect()
+        pieces.push(Rows::new(keys, values));
+        pieces
     }
 
     /// Measures all entries anew, if there is a limit.
@@ -235,14 +238,14 @@ mod tests {
         let head = Head { name, copies, memory_max, notes_new, dead_before };
         let mut store = Store::<u32, Vec<u8>>::new(&head);
         let lens = |store: &Store<u32, Vec<u8>>| {
-            let mut lens: Vec<_> = store.copy(share).iter().map(|piece| piece.len()).collect();
+            let mut lens: Vec<_> = store.copy(share).iter().map(Rows::len).collect();
             lens.sort_unstable();
             lens
         };
         assert_eq!(lens(&store), [0]);
         let sizes = [2 * PIECE_BYTES_MAX, PIECE_BYTES_MAX / 2, PIECE_BYTES_MAX / 2];
         let rows = (0..).zip(sizes.map(|size| vec![0; size]));
-        store.insert(share, rows.collect::<Vec<_>>().into());
+        store.insert(share, rows.collect());
         assert_eq!(lens(&store), [1, 1, 1]);
     }
 }

@@ -1,6 +1,6 @@
 //! Functions that update entries. They travel to the owner, by their names.
 
-use super::kind::{TableKey, TableValue};
+use super::kind::{Rows, TableKey, TableValue};
 use super::store::{Share, size_of_entry};
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use ultramarine_runtime::executor::{Portable, caught};
 use ultramarine_runtime::wire::{WireError, decode, encode};
 
 /// What has changed, with the results, encoded.
-type Updated<K, V> = (Vec<(K, Option<V>)>, Vec<u8>);
+type Updated<K, V> = (Rows<K, Option<V>>, Vec<u8>);
 
 /// Where a function finds the entries, and leaves what has come of it.
 pub(super) struct UpdateSite<K, V> {
@@ -57,7 +57,7 @@ where
         let unread = |error: WireError| Undone::Unread(error.to_string());
         let run = || {
             let arguments: Vec<(K, A)> = decode(argument).map_err(unread)?;
-            let (mut changed, mut results) = (Vec::new(), Vec::new());
+            let (mut changed, mut results) = (<(Vec<_>, Vec<_>)>::default(), Vec::new());
             for (key, argument) in arguments {
                 let mut value = share.remove(&key);
                 let before = growth.map_or(0, |_| size(&key, &value));
@@ -68,10 +68,11 @@ where
                 if let Some(growth) = growth {
                     *growth += size(&key, &value) - before;
                 }
-                changed.push((key, value));
+                changed.0.push(key);
+                changed.1.push(value);
             }
             let results = encode(&results).map_err(|error| Undone::Panicked(error.to_string()))?;
-            Ok((changed, results))
+            Ok((Rows::new(changed.0, changed.1), results))
         };
         let ran = caught(std::any::type_name::<F>(), run);
         *done = ran.unwrap_or_else(|message| Err(Undone::Panicked(message)));

@@ -114,7 +114,7 @@ fn what_is_dropped_is_cancelled() {
             let first = select(levels, cx.sleep(Duration::from_millis(50))).await;
             assert!(matches!(first, Either::Right(())));
             all_stopped(&cx, &RUNNING).await;
-            let mut tasks = TaskSet::new().window(3);
+            let mut tasks = JoinSet::new().window(3);
             while !tasks.is_full() {
                 tasks.spawn(&cx, Pe::new(tasks.len() as u32), wait, 0);
             }

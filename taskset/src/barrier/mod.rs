@@ -199,7 +199,7 @@ pub fn require_lock_free() -> Result<(), NotLockFree> {
 /// A pause for [`Barrier::wait`]: gives up the processor, then sleeps, from 20 µs up to 1 ms.
 ///
 /// Works across hosts. A futex, for which the last to come must enter the kernel, was no better on
-/// one host, whether all come at once or one 3 ms late (`examples/taskset_cost.rs`).
+/// one host where that was measured, whether all come at once or one 3 ms late.
 pub fn pause(round: u32) {
     match round.checked_sub(16) {
         None => thread::yield_now(),

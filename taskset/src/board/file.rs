@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 
 use super::Board;
-use crate::arena::map::Mapping;
+use crate::mapped::arena::map::Mapping;
 use crate::memory::Memory;
 use crate::sync::AtomicU64;
 

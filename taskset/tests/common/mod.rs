@@ -3,7 +3,7 @@
 //! The closures given here run in a child of a process with several threads: they must not
 //! allocate, lock or panic. They say by their result whether all was right.
 
-#![allow(dead_code, reason = "each test, and the example, uses a part of this")]
+#![allow(dead_code, reason = "each test uses a part of this")]
 
 use std::{io, ptr, slice, sync::atomic::AtomicU64};
 
@@ -77,22 +77,6 @@ impl Memory for Shared {
         let first = usize::try_from(offset / 8).ok().filter(|_| offset.is_multiple_of(8))?;
         self.all().get(first..first.checked_add(count)?)
     }
-}
-
-/// Sleeps until [`wake_all`], at most 1 ms, unless the lower half of the word has changed from
-/// `seen`.
-pub(crate) fn sleep_on(word: &AtomicU64, seen: u32) {
-    let timeout = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-    // SAFETY: the word lies in memory that lives on, and its lower half comes first (little
-    // endian).
-    unsafe {
-        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, seen, &raw const timeout);
-    }
-}
-
-pub(crate) fn wake_all(word: &AtomicU64) {
-    // SAFETY: as above; nothing is written.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, libc::c_int::MAX) };
 }
 
 /// A forked process; killed when this is dropped.

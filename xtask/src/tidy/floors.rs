@@ -11,7 +11,7 @@ struct House {
     floors: &'static [&'static [&'static str]],
 }
 
-const HOUSES: [House; 4] = [
+const HOUSES: [House; 5] = [
     House {
         folder: "runtime/src/",
         path: "crate::",
@@ -35,7 +35,7 @@ const HOUSES: [House; 4] = [
         path: "crate::",
         floors: &[
             &["own_thread"],
-            &["journal", "parts", "result_future", "set", "share", "table"],
+            &["join_set", "journal", "parts", "result_future", "share", "table"],
             &["bsp", "dag", "divide", "map", "search"],
             &["orbit", "reduce"],
         ],
@@ -50,6 +50,13 @@ const HOUSES: [House; 4] = [
             &["closing", "test_memory"],
             &["model"],
             &["barrier", "queue"],
+            &["mapped"],
+        ],
+    },
+    House {
+        folder: "taskset/src/mapped/",
+        path: "crate::mapped::",
+        floors: &[
             &["error", "shared"],
             &["arena"],
             &["blocks", "board"],

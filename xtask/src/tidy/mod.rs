@@ -44,8 +44,8 @@ const UNSAFE_FILES: [&str; 14] = [
     "runtime/src/os_memory.rs",
     "runtime/src/transport/mpi*",
     "guard/src/sys.rs",
-    "taskset/src/arena/map.rs",
-    "taskset/src/shared.rs",
+    "taskset/src/mapped/arena/map.rs",
+    "taskset/src/mapped/shared.rs",
     "taskset/tests/common/mod.rs",
 ];
 

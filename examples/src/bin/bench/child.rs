@@ -3,7 +3,7 @@
 
 use crate::{
     bsp, bulk, cancel, cores, detection, divide, gather, idle, mail, memo, memory, noop, reaction,
-    recovery, spawn, startup, steal, succession, supervision, table, trips,
+    recovery, spawn, startup, steal, succession, supervision, table, taskset, trips,
 };
 use clap::Subcommand;
 use serde::Serialize;
@@ -65,7 +65,10 @@ scenarios! {
     Detection(detection::Job),
     Crowd(detection::CrowdJob),
     Divide(divide::Job),
-    Sleep(recovery::Job)
+    Sleep(recovery::Job),
+    SetAlone(taskset::Alone),
+    SetStolen(taskset::Stolen),
+    SetLeft(taskset::Left)
 }
 
 impl Arguments {

@@ -126,6 +126,9 @@ pub(crate) struct Printed {
     /// Of programs that say it: the time until all PEs could begin.
     #[serde(default)]
     pub(crate) start_up_seconds: f64,
+    /// Of searches: the number of nodes whose children were generated.
+    #[serde(default)]
+    pub(crate) expanded: u64,
     /// The number of PEs that have died; programs without the runtime have none to tell.
     #[serde(default)]
     pub(crate) dead: u32,

@@ -28,6 +28,7 @@ mod recovery;
 mod replicas;
 mod report;
 mod sample;
+mod search;
 mod skeletons;
 mod spawn;
 mod startup;
@@ -36,6 +37,7 @@ mod succession;
 mod sum_euler;
 mod supervision;
 mod table;
+mod taskset;
 mod trips;
 mod uts;
 
@@ -83,7 +85,7 @@ enum Mode {
 type Benchmark = (&'static str, &'static str, fn(&Bench, &mut Report) -> Result<()>);
 
 #[rustfmt::skip]
-const BENCHMARKS: [Benchmark; 30] = [
+const BENCHMARKS: [Benchmark; 32] = [
     ("sum-euler", "sum of totients, 400 tasks on 2 cores, against the sequential program and MPI",
         sum_euler::measure),
     ("skeletons", "two computations by the map skeletons, on ever more PEs", skeletons::measure),
@@ -91,6 +93,8 @@ const BENCHMARKS: [Benchmark; 30] = [
     ("divide", "divide and conquer without a threshold, against rayon::join, and on two PEs",
         divide::measure),
     ("uts", "unbalanced tree search, 102 million nodes, against a sequential loop", uts::measure),
+    ("search", "branch and bound on two PEs, ten cliques and ten knapsacks, against one worker",
+        search::measure),
     ("programs", "a sweep, supersteps, a knapsack, a quadrature and tiles, against MPI and rayon",
         programs::measure),
     ("dag", "how small the nodes of a graph may be, against MPI by hand and rayon",
@@ -104,6 +108,8 @@ const BENCHMARKS: [Benchmark; 30] = [
     ("noop", "empty tasks per second from one PE to two, against mpi4py.futures", noop::measure),
     ("steal", "from a thief's FISH to the stolen task, beside MPI's own round trip",
         steal::measure),
+    ("taskset", "tasks in shared memory: one worker, a thief, a dead worker, and programs",
+        taskset::measure),
     ("bsp", "supersteps, checkpoints, and programs that lose a PE, against MPI", bsp::measure),
     ("table", "distributed tables, against local maps, and all states of a cube", table::measure),
     ("memo", "divide and conquer with a memo, where parts overlap and where not", memo::measure),

@@ -13,7 +13,7 @@ use ultramarine::{Error, Future, Result};
 
 const ROUNDS: usize = 7;
 /// Of a batch.
-const TASKS: u64 = 1_000_000;
+pub(crate) const TASKS: u64 = 1_000_000;
 
 /// Nanoseconds per task, by round.
 #[derive(Default, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ impl Job {
     }
 }
 
-async fn plain(cx: &Context, radius: Distance) -> Result<f64> {
+pub(crate) async fn plain(cx: &Context, radius: Distance) -> Result<f64> {
     awaited(|n| cx.spawn_fn(radius, |n: u64| n + 1, n)).await
 }
 

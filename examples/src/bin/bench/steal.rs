@@ -40,6 +40,14 @@ pub(crate) struct Measurements {
     gap: Histogram,
 }
 
+impl Measurements {
+    /// From the end of a stolen task to the start of the next, in seconds: this part takes no
+    /// longer.
+    pub(crate) fn task_to_task(&self, part: f64) -> f64 {
+        seconds_at(&self.gap, part)
+    }
+}
+
 /// One of the two clocks.
 type Clock = fn(&Measurements) -> &Histogram;
 
@@ -96,7 +104,8 @@ pub(crate) fn measure_beside_bulk(bench: &Bench, report: &mut Report) -> Result<
     Ok(())
 }
 
-fn run(bench: &Bench, micros: u64, flag: &str) -> Result<Measurements> {
+/// A job of two PEs with tasks of this length.
+pub(crate) fn run(bench: &Bench, micros: u64, flag: &str) -> Result<Measurements> {
     let flags = format!("--threads 1 --set schedule_tasks_max=1 steal --micros {micros} {flag}");
     launch::run(&mut bench.on(2, &bench.child(&flags)))?.json()
 }

@@ -2,7 +2,7 @@
 
 use super::moves::Moves;
 use super::origin::{By, From, Origin};
-use crate::set::TaskSet;
+use crate::join_set::JoinSet;
 use crate::table::{Table, TableError, TableKey, TableRef, table};
 use serde::{Deserialize, Serialize};
 use std::any::type_name;
@@ -374,7 +374,7 @@ where
     }
     let count = of_level.len() as u64;
     let go_on = move |cx: Context, argument| go_on_from(moves, cx, argument);
-    let mut tasks = TaskSet::new().window(2 * cx.threads() + 1);
+    let mut tasks = JoinSet::new().window(2 * cx.threads() + 1);
     while !of_level.is_empty() {
         let some = of_level.split_off(of_level.len().saturating_sub(batch));
         let argument = (states.clone(), data.clone(), level, some);

@@ -148,6 +148,10 @@ impl<K: Kind> Machine<K> {
 
     /// The PE that owns a share, as far as this one knows.
     pub fn owner(&self, share: Pe) -> Pe {
+        // The first in each order is the share's home.
+        if !self.dead.contains(&share) {
+            return share;
+        }
         let mut order = Order::of(&self.topology, share);
         order.find(|pe| !self.dead.contains(pe)).unwrap_or(self.me)
     }

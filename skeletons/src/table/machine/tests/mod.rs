@@ -6,7 +6,7 @@
 mod sequential;
 
 use self::sequential::{Asked, Key, Map, Value, Verb, check, reply};
-use super::super::kind::{Answer, Batch, Change, Many};
+use super::super::kind::{Answer, Batch, Change, Rows};
 use super::super::open::Head;
 use super::super::store::Store;
 use super::*;
@@ -25,7 +25,7 @@ impl Kind for Numbered {
     type Batch = (usize, Batch<Key, Value>);
     type Change = (usize, Change<Key, Value>);
     type Answer = Answer<Value>;
-    type Entries = (Vec<usize>, Many<(Key, Value)>);
+    type Entries = (Vec<usize>, Rows<Key, Value>);
 }
 
 /// What all PEs have asked, and what they were told.
@@ -262,8 +262,9 @@ fn what_a_dead_pe_has_asked_is_not_done_again() {
     machine.died(asker);
     machine.begin();
     let request = Request { by: asker, number: 0, answered_before: 0 };
-    let rows: Many<_> = vec![(0, 1)].into();
-    let (entries, last) = ((Vec::new(), Vec::new().into()), Some((0, AppliedRequests::default())));
+    let rows: Rows<_, _> = [(0, 1)].into_iter().collect();
+    let (entries, last) =
+        ((Vec::new(), Rows::new(Vec::new(), Vec::new())), Some((0, AppliedRequests::default())));
     let (change, answer) = ((0, Change::Inserted(rows.clone())), Answer::Inserted(vec![1]));
     for (from, message) in [
         (asker, MessageOf::Ask(request, (0, Batch::Insert(rows)))),

@@ -66,7 +66,7 @@ impl Asked {
     pub(super) fn batch(&self) -> Batch<Key, Value> {
         let rows = &self.rows[..];
         let update = match self.verb {
-            Verb::Insert => return Batch::Insert(self.rows.clone().into()),
+            Verb::Insert => return Batch::Insert(self.rows.iter().copied().collect()),
             Verb::Get => {
                 return Batch::Get(rows.iter().map(|(key, _)| *key).collect::<Vec<_>>().into());
             }

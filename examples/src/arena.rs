@@ -1,0 +1,265 @@
+//! The flag `--arena`: the work is a task set in memory that the processes of a host share, and
+//! that outlives them.
+//!
+//! Each unit of work is a task. Its result is what the unit came to; what it leaves to do are
+//! further tasks. A unit that runs again leaves the same, under the same numbers, so nothing is
+//! counted twice: the tasks are idempotent. The continuation of the set adds all results up.
+//!
+//! A worker may meet tasks of other sets in the file, which a job with other parameters has left.
+//! So each set keeps its parameters in a cell, and is named by them.
+
+use crate::{Job, Report};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::hash::{BuildHasher as _, RandomState};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Instant;
+use ultramarine::prelude::*;
+use ultramarine::taskset::{Arena, Call, Code, Error as ArenaError, Options, TaskSet};
+use ultramarine::{Error, Result, Topology};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+/// Where the task set is, if there is to be one.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ArenaFlags {
+    /// Work as a task set in this file, best in /dev/shm: processes that are killed lose nothing,
+    /// and a job that is started again goes on. All PEs must be on one host. The file stays; remove
+    /// it when it is not needed any more.
+    #[arg(
+        long = "arena",
+        value_name = "FILE",
+        id = "arena",
+        conflicts_with_all = ["journal", "skeleton"]
+    )]
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// Work in units. Its parameters are its fields.
+pub(crate) trait Units: Serialize + DeserializeOwned + 'static {
+    /// What units come to, alone or together.
+    type Found: Default + Serialize + DeserializeOwned;
+
+    /// The unit that all others come from.
+    fn whole(&self) -> Vec<u8>;
+
+    /// Does a unit, and says what of it is left for further units: the same each time. `None` if it
+    /// is no unit.
+    fn run(&self, unit: &[u8], left: &mut Vec<Vec<u8>>) -> Option<Self::Found>;
+
+    /// Adds up what units came to.
+    fn add(found: &mut Self::Found, more: Self::Found);
+}
+
+/// A unit of numbers.
+pub(crate) fn unit_of<const N: usize>(numbers: [u64; N]) -> Vec<u8> {
+    numbers.map(u64::to_le_bytes).concat()
+}
+
+/// The numbers of a unit, if it has as many.
+pub(crate) fn numbers_in<const N: usize>(unit: &[u8]) -> Option<[u64; N]> {
+    let (numbers, []) = unit.as_chunks() else { return None };
+    let numbers: &[_; N] = numbers.try_into().ok()?;
+    Some(numbers.map(u64::from_le_bytes))
+}
+
+/// Work that has ended.
+pub(crate) struct ArenaRun<F> {
+    pub(crate) found: F,
+    start: Instant,
+    /// The number of units that had been done before.
+    kept: usize,
+    /// The number of units that were done, but for those by processes that died.
+    computed: u64,
+}
+
+impl<F> ArenaRun<F> {
+    /// The report of the work, which has just ended with this `result`.
+    ///
+    /// # Errors
+    ///
+    /// The statistics cannot be gathered.
+    pub(crate) async fn report(&self, job: &Job, result: impl Serialize) -> Result<Report> {
+        let report = job.report("task-set", self.start, result).await?;
+        Ok(report.with("kept", self.kept).with("computed", self.computed))
+    }
+}
+
+/// Does the work in the arena in this file, on all PEs.
+///
+/// # Errors
+///
+/// The PEs are on several hosts, or the arena cannot be used.
+pub(crate) async fn run_in_arena<U: Units>(
+    job: &Job,
+    file: &Path,
+    units: &U,
+) -> Result<ArenaRun<U::Found>> {
+    // What a dead PE had to do, others take over in the arena.
+    let cx = job.cx.unsupervised();
+    require_one_host(cx.topology())?;
+    let start = Instant::now();
+    let place = Place::new(job, file, units).await?;
+    // Open until the result is read: no other job may have it before.
+    let arena = place.open()?;
+    let kept = place.prepare(&arena, units)?;
+    let mut computed = 0;
+    let mut failed = None;
+    if outcome::<U>(&arena, &place.set)?.is_none() {
+        let threads = |pe| std::iter::repeat_n(pe, cx.topology().power(pe) as usize);
+        let work = async |_, place: Place| place.work::<U>().map_err(Failure::from);
+        let workers = (0..cx.pes()).map(Pe::new).flat_map(threads);
+        let workers: Vec<_> = workers.map(|pe| cx.spawn_at(pe, work, place.clone())).collect();
+        for worker in workers {
+            match worker.await {
+                Ok(Ok(units)) => computed += units,
+                Ok(Err(failure)) => failed = failed.or(Some(Error::from(failure))),
+                Err(TaskError::Lost { .. }) => {}
+                Err(error) => failed = failed.or(Some(error.into())),
+            }
+        }
+    }
+    let found = outcome::<U>(&arena, &place.set)?;
+    let unfinished = || failed.unwrap_or_else(|| Error::other("--arena: no worker was left"));
+    Ok(ArenaRun { found: found.ok_or_else(unfinished)?, start, kept, computed })
+}
+
+/// Refuses a job whose processes have no memory that all of them can see.
+///
+/// # Errors
+///
+/// The PEs are on several hosts.
+pub fn require_one_host(topology: &Topology) -> Result<()> {
+    match topology.hosts() {
+        0..=1 => Ok(()),
+        hosts => Err(Error::other(format!(
+            "--arena: the PEs are on {hosts} hosts, and an arena is in the memory of one: start \
+             all of them on one host"
+        ))),
+    }
+}
+
+/// What the set has come to, if it has finished.
+fn outcome<U: Units>(arena: &Arena, set: &str) -> Result<Option<U::Found>> {
+    let outcome = arena.join()?.set(set)?.outcome()?;
+    Ok(outcome.map(|found| serde_json::from_slice(&found)).transpose()?)
+}
+
+/// The cell of a set with its parameters.
+const PARAMETERS: u64 = 0;
+/// The code of a set's first task. That of any other is drawn from its parent's.
+const WHOLE: Code = [0; 16];
+/// The code of the continuation.
+const SUM: Code = [0xff; 16];
+
+/// The number of the job for its processes, as soon as this one has opened the arena.
+static JOB: OnceLock<u64> = OnceLock::new();
+
+/// Where the work is, for all PEs.
+#[derive(Clone, Serialize, Deserialize)]
+struct Place {
+    file: PathBuf,
+    job: u64,
+    /// The name of the set.
+    set: String,
+    parameters: Vec<u8>,
+}
+
+impl Place {
+    async fn new(job: &Job, file: &Path, units: &impl Units) -> Result<Place> {
+        let parameters = serde_json::to_vec(units)?;
+        let set = format!("{} {:032x}", job.program, xxh3_128(&parameters));
+        let file = std::path::absolute(file)?;
+        Ok(Place { file, job: job_number(&job.cx).await, set, parameters })
+    }
+
+    fn open(&self) -> Result<Arena> {
+        let build = ultramarine::build::of_this_program()?;
+        let arena = Arena::open(&self.file, &Options::new(self.job, build))?;
+        // Another PE of this process may have said the same.
+        let _ = JOB.set(self.job);
+        Ok(arena)
+    }
+
+    /// Makes the set, if there is none; returns the number of its units that have been done.
+    fn prepare(&self, arena: &Arena, units: &impl Units) -> Result<usize> {
+        let worker = arena.join()?;
+        let set = worker.set(&self.set)?;
+        // Before there is a task that needs them.
+        set.cell(PARAMETERS)?.update(|_| self.parameters.clone())?;
+        set.then(SUM, &[])?;
+        set.add(0, WHOLE, &units.whole())?;
+        let done: Vec<_> = set.results().collect::<std::result::Result<_, _>>()?;
+        Ok(done.len())
+    }
+
+    /// Works until the set has finished; returns the number of its units that it has done.
+    fn work<U: Units>(&self) -> Result<u64> {
+        let arena = self.open()?;
+        let worker = match arena.join() {
+            // There are enough others.
+            Err(ArenaError::NoSlot(_)) => return Ok(0),
+            joined => joined?,
+        };
+        let mut computed = 0;
+        worker.set(&self.set)?.try_run(|call| -> Result<_> {
+            let set = call.set()?;
+            if call.code() == SUM {
+                return sum::<U>(&set);
+            }
+            let parameters = set.cell(PARAMETERS)?.read()?;
+            computed += u64::from(parameters == self.parameters);
+            run_unit(&serde_json::from_slice::<U>(&parameters)?, call, &set)
+        })?;
+        Ok(computed)
+    }
+}
+
+fn sum<U: Units>(set: &TaskSet<'_>) -> Result<Vec<u8>> {
+    let mut sum = U::Found::default();
+    for unit in set.results() {
+        U::add(&mut sum, serde_json::from_slice(&unit?.1)?);
+    }
+    Ok(serde_json::to_vec(&sum)?)
+}
+
+/// Does a unit, and adds to the set what it leaves.
+///
+/// The code of a task is a hash of the way to it from the whole, and so is its number. Numbers have
+/// 64 bits: if one is another's, the task has the next one, as it will when it is added again.
+fn run_unit<U: Units>(units: &U, call: &Call<'_>, set: &TaskSet<'_>) -> Result<Vec<u8>> {
+    let mut left = Vec::new();
+    let found = units.run(&call.argument()?, &mut left);
+    let found = found.ok_or_else(|| Error::other("--arena: a task that this program has not"))?;
+    let parent = call.code();
+    let first = xxh3_64(&parent);
+    for (index, unit) in (0_u64..).zip(left) {
+        let code = xxh3_128(&[&parent[..], &index.to_le_bytes()].concat()).to_le_bytes();
+        let mut number = first.wrapping_add(index);
+        loop {
+            match set.add(number, code, &unit) {
+                Err(ArenaError::OtherTask(_) | ArenaError::Number(_)) => {
+                    number = number.wrapping_add(1);
+                }
+                added => {
+                    added?;
+                    break;
+                }
+            }
+        }
+    }
+    Ok(serde_json::to_vec(&found)?)
+}
+
+/// A number that no other job has. A root that has taken another's place has that one's, if any
+/// process has opened the arena by then.
+async fn job_number(cx: &Context) -> u64 {
+    if cx.attempt() > 1 {
+        for pe in (0..cx.pes()).map(Pe::new) {
+            if let Ok(Some(job)) = cx.ask(pe, async |_, ()| JOB.get().copied(), ()).await {
+                return job;
+            }
+        }
+    }
+    RandomState::new().hash_one(())
+}

@@ -1,0 +1,141 @@
+//! Two processes: one steals the tasks of the other, or takes them over when it is killed.
+
+use super::{CODE, folder, open};
+use crate::child::needs_pes;
+use crate::launch::{self, Bench};
+use crate::sample::seconds_at;
+use crate::{Goal, Report, Sample, Unit, steal};
+use rustix::process::{Signal, getpid, kill_process};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use ultramarine::prelude::*;
+use ultramarine::{Error, Histogram, Result};
+
+const THERE: Pe = Pe::new(1);
+const STOLEN: u64 = 100_000;
+const LEFT: u64 = 1_000_000;
+
+pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
+    let (mut stolen, mut messages, mut left) = (vec![], vec![], vec![]);
+    for _ in 0..bench.rounds(super::ROUNDS) {
+        let folder = folder()?;
+        let job = |name: &str| {
+            let mut child = bench.child(&format!("--threads 1 {name}"));
+            child.arg("--file").arg(folder.path().join(name));
+            bench.on(2, &child)
+        };
+        stolen.push(launch::run(&mut job("set-stolen"))?.json::<Histogram>()?);
+        messages.push(steal::run(bench, 1, "")?);
+        left.push(launch::run_quietly(&mut job("set-left"))?.json::<Taken>()?);
+    }
+    let micros = |part| Sample::of(&stolen, |found| 1e6 * seconds_at(found, part));
+    let goal = Goal::AtMost(0.5);
+    report.goal("steal + claim + run + finish, p50", &micros(0.5), Unit::MICROS, goal);
+    report.figure("steal + claim + run + finish, p99", &micros(0.99), Unit::MICROS);
+    let by_message = Sample::of(&messages, |found| 1e6 * found.task_to_task(0.5));
+    report.figure("by messages, task to task, p50", &by_message, Unit::MICROS);
+    report.figure("by messages, over that", &by_message.over(&micros(0.5)), Unit::TIMES);
+    let first = Sample::of(&left, |found| found.first_seconds * 1e3);
+    let goal = Goal::AtMost(10.0);
+    report.goal("a dead worker's 10^6: until the first runs", &first, Unit::MILLIS, goal);
+    let all = Sample::of(&left, |found| found.all_seconds);
+    report.figure("a dead worker's 10^6: until all have run", &all, Unit::SECONDS);
+    Ok(())
+}
+
+/// The second PE steals the tasks of the first, which waits.
+#[derive(clap::Args)]
+pub(crate) struct Stolen {
+    #[arg(long)]
+    file: PathBuf,
+}
+
+impl Stolen {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Histogram> {
+        needs_pes(cx, 2)?;
+        let arena = open(&self.file, 1)?;
+        add(&arena, "stolen", STOLEN)?;
+        let rob = async |_, file: PathBuf| rob(&file).map_err(Failure::from);
+        Ok(cx.spawn_at(THERE, rob, self.file.clone()).await??)
+    }
+}
+
+fn add(arena: &ultramarine::taskset::Arena, name: &str, tasks: u64) -> Result<()> {
+    let worker = arena.join()?;
+    let set = worker.set(name)?;
+    for number in 0..tasks {
+        set.add(number, CODE, &[])?;
+    }
+    Ok(())
+}
+
+/// From the start of one task to that of the next.
+fn rob(file: &Path) -> Result<Histogram> {
+    let arena = open(file, 1)?;
+    let worker = arena.join()?;
+    let mut times = Histogram::default();
+    let mut last = Instant::now();
+    worker.set("stolen")?.run(|call| {
+        let now = Instant::now();
+        times.record(now - last);
+        last = now;
+        call.number().to_le_bytes()
+    })?;
+    Ok(times)
+}
+
+/// The second PE adds tasks and is killed; the first runs them.
+#[derive(clap::Args)]
+pub(crate) struct Left {
+    #[arg(long)]
+    file: PathBuf,
+}
+
+/// Times since the first looked for work, when the second was dead.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Taken {
+    first_seconds: f64,
+    all_seconds: f64,
+}
+
+impl Left {
+    pub(crate) async fn run(&self, cx: &Context) -> Result<Taken> {
+        needs_pes(cx, 2)?;
+        let arena = open(&self.file, 1)?;
+        let die = async |_, file: PathBuf| -> std::result::Result<(), Failure> {
+            let arena = open(&file, 1)?;
+            let worker = arena.join()?;
+            let set = worker.set("left")?;
+            for number in 0..LEFT {
+                set.add(number, CODE, &[])?;
+            }
+            kill_process(getpid(), Signal::KILL)?;
+            Ok(())
+        };
+        match cx.spawn_at(THERE, die, self.file.clone()).await {
+            Err(TaskError::Lost { .. }) => take(&arena),
+            _ => Err(Error::other("the other process has not died")),
+        }
+    }
+}
+
+fn take(arena: &ultramarine::taskset::Arena) -> Result<Taken> {
+    let worker = arena.join()?;
+    let set = worker.set("left")?;
+    let (mut count, mut first) = (0, Duration::ZERO);
+    let begun = Instant::now();
+    set.run(|call| {
+        if count == 0 {
+            first = begun.elapsed();
+        }
+        count += 1;
+        call.number().to_le_bytes()
+    })?;
+    let all_seconds = begun.elapsed().as_secs_f64();
+    if count == LEFT {
+        Ok(Taken { first_seconds: first.as_secs_f64(), all_seconds })
+    } else {
+        Err(Error::other(format!("{count} tasks were run of {LEFT}")))
+    }
+}

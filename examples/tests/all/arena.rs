@@ -1,0 +1,293 @@
+//! `--arena FILE` as its user sees it: results, deaths, starts again, and what is refused.
+
+use crate::common::{FIBONACCI, Program, QUEENS, SUM_EULER, UTS};
+use serde_json::Value;
+use std::fs::{self, File, Permissions, metadata};
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+use ultramarine::Topology;
+use ultramarine::taskset::{Arena, Error, Options};
+use ultramarine_examples::require_one_host;
+use ultramarine_testkit::{behind, eventually, kill, marked, racks, run};
+
+/// Programs, their flags, and those of another computation.
+const PROGRAMS: [(Program, &str, &str); 4] = [
+    (SUM_EULER, "--upto 900 --tasks 30", "--upto 900 --tasks 31"),
+    (QUEENS, "--board 9", "--board 8"),
+    (FIBONACCI, "--n 20 --threshold 10", "--n 20 --threshold 11"),
+    (UTS, "-t1 -a3 -d8 -b4 -r19", "-t1 -a3 -d8 -b4 -r18"),
+];
+
+/// A sum that takes some seconds, its result, and how many units it has.
+const LONG: &str = "--upto 12000 --tasks 400";
+const LONG_SUM: u64 = 43_772_258;
+const LONG_UNITS: u64 = 401;
+
+/// A folder in memory, where there is one: what the user is told.
+fn folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder")
+}
+
+fn in_arena(program: Program, flags: &str, file: &Path) -> Command {
+    let mut command = program.command(&format!("{flags} --pes 2 --threads 2 --json --arena"));
+    command.arg(file);
+    command
+}
+
+fn number(report: &Value, name: &str) -> u64 {
+    report[name].as_u64().unwrap_or_else(|| panic!("{name}: {report}"))
+}
+
+#[test]
+fn a_finished_arena_gives_the_result_at_once() {
+    let folder = folder();
+    for (program, flags, _) in PROGRAMS {
+        let name = program.name();
+        let file = folder.path().join(name);
+        let expected = program.report(flags);
+        let first = run(&mut in_arena(program, flags, &file)).report();
+        assert_eq!(first["result"], expected["result"], "{name}");
+        assert_eq!(first["leaves"], expected["leaves"], "{name}");
+        assert_eq!(number(&first, "kept"), 0, "{name}");
+        let units = number(&first, "computed");
+        assert!(units > 10, "{first}");
+        // What is left behind.
+        let about = metadata(&file).expect("the arena stays");
+        assert_eq!(about.permissions().mode() & 0o777, 0o600, "{name}");
+        let again = run(&mut in_arena(program, flags, &file)).report();
+        assert_eq!(again["result"], expected["result"], "{name}");
+        assert_eq!(again["leaves"], expected["leaves"], "{name}");
+        assert_eq!((number(&again, "kept"), number(&again, "computed")), (units, 0), "{name}");
+        assert_eq!(again["tasks"], 0, "{name}");
+    }
+    let mut left: Vec<_> = fs::read_dir(folder.path()).expect("it is there").collect();
+    left.retain(Result::is_ok);
+    assert_eq!(left.len(), PROGRAMS.len(), "nothing else is left: {left:?}");
+}
+
+#[test]
+fn other_parameters_are_another_set() {
+    let folder = folder();
+    for (program, flags, other) in PROGRAMS {
+        let name = program.name();
+        let file = folder.path().join(name);
+        let expected = [flags, other].map(|flags| program.result(flags));
+        for (flags, expected) in [flags, other, flags].into_iter().zip(expected.iter().cycle()) {
+            let report = run(&mut in_arena(program, flags, &file)).report();
+            assert_eq!(report["result"], *expected, "{name} {flags}");
+        }
+    }
+}
+
+/// How many units of all sets are done in an arena that no job has; 0 if there is none yet.
+fn units_done(file: &Path) -> u64 {
+    let mut begin = [0; 8];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut begin));
+    if read.is_err() || begin != *b"UMarena\n" {
+        return 0;
+    }
+    let Err(Error::OtherBuild { found, .. }) = Arena::open(file, &Options::new(1, 0)) else {
+        panic!("the arena is of a build of the program");
+    };
+    // Processes that were killed give up their locks in a moment.
+    let mut opened = None;
+    eventually("no job has it", || {
+        opened = Arena::open(file, &Options::new(1, found)).ok();
+        opened.is_some()
+    });
+    let arena = opened.expect("it is open");
+    let worker = arena.join().expect("there is room");
+    let names = worker.set_names();
+    let done = |name: &String| worker.set(name).expect("it is there").results().count() as u64;
+    names.iter().map(done).sum()
+}
+
+/// Starts the job again and again, and kills all its processes each time, later and later, until
+/// it was killed amid the work a few times. Then it ends by itself, and computes what is left.
+fn all_are_killed(start: impl Fn() -> Command, file: &Path, mark: &str) -> Value {
+    const VARIABLE: &str = "ARENA_TEST";
+    let (mut done, mut kills) = (0, 0);
+    for round in 1..=40 {
+        let mut command = start();
+        command.env(VARIABLE, mark).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut job = command.spawn().expect("it starts");
+        std::thread::sleep(Duration::from_millis(100 * round));
+        eventually("all are dead", || {
+            marked(VARIABLE, mark).into_iter().for_each(kill);
+            job.try_wait().expect("it is a child").is_some() && marked(VARIABLE, mark).is_empty()
+        });
+        let now = units_done(file);
+        assert!(now >= done, "nothing is lost: {now} after {done}");
+        kills += u32::from(now > done);
+        done = now;
+        if kills == 3 || done == LONG_UNITS {
+            break;
+        }
+    }
+    assert!(done > 0, "it was killed amid the work");
+    let report = run(&mut start()).report();
+    assert_eq!(report["result"], LONG_SUM);
+    assert_eq!(number(&report, "kept"), done);
+    assert_eq!(number(&report, "computed"), LONG_UNITS - done);
+    report
+}
+
+#[test]
+fn a_program_that_is_killed_goes_on_where_it_was() {
+    let folder = folder();
+    let file = folder.path().join("killed");
+    let mark = format!("alone {}", std::process::id());
+    all_are_killed(|| in_arena(SUM_EULER, LONG, &file), &file, &mark);
+}
+
+/// What was left of a set is done, too, when the arena has another.
+#[test]
+fn a_set_that_was_left_does_not_mix_with_another() {
+    let folder = folder();
+    let file = folder.path().join("left");
+    for (flags, killed) in [("--board 13", true), ("--board 9", false), ("--board 13", false)] {
+        let mut command = in_arena(QUEENS, flags, &file);
+        if killed {
+            let mut job = command.stdout(Stdio::null()).spawn().expect("it starts");
+            eventually("the arena is in use", || metadata(&file).is_ok_and(|it| it.len() > 8));
+            std::thread::sleep(Duration::from_millis(100));
+            job.kill().expect("it is a child");
+            job.wait().expect("it is a child");
+        } else {
+            let expected = if flags == "--board 9" { 352 } else { 73_712 };
+            assert_eq!(run(&mut command).report()["result"], expected, "{flags}");
+        }
+    }
+}
+
+#[test]
+fn a_second_job_is_refused() {
+    let folder = folder();
+    let file = folder.path().join("busy");
+    let flags = "--upto 1000000 --tasks 10";
+    let mut first = in_arena(SUM_EULER, flags, &file);
+    let mut first = first.stdout(Stdio::null()).spawn().expect("it starts");
+    eventually("the arena is in use", || metadata(&file).is_ok_and(|it| it.len() > 8));
+    let second = run(&mut in_arena(SUM_EULER, flags, &file));
+    first.kill().expect("it is a child");
+    first.wait().expect("it is a child");
+    second.fails_with("is in use by another job: wait for its end, or name another file");
+}
+
+#[test]
+fn an_arena_of_another_build_is_refused() {
+    let folder = folder();
+    let (file, other) = (folder.path().join("arena"), folder.path().join("sum_euler"));
+    let mut program = fs::read(SUM_EULER.0).expect("the program is there");
+    program.push(0);
+    fs::copy(SUM_EULER.0, &other).expect("the folder is ours");
+    fs::write(&other, program).expect("the folder is ours");
+    let flags = "--upto 100 --tasks 10";
+    assert!(run(&mut in_arena(SUM_EULER, flags, &file)).is_success);
+    let mut by_other = ultramarine_testkit::alone(&other, flags);
+    by_other.arg("--arena").arg(&file);
+    run(&mut by_other).fails_with("finish it with the program that made it, or remove it");
+    // It was left as it was.
+    assert_eq!(run(&mut in_arena(SUM_EULER, flags, &file)).report()["computed"], 0);
+}
+
+#[test]
+fn files_and_flags_that_cannot_be_are_refused() {
+    let folder = folder();
+    let file = folder.path().join("text");
+    fs::write(&file, "no arena at all, and longer than a header is\n".repeat(9)).expect("ours");
+    let ended = run(&mut in_arena(QUEENS, "--board 6", &file));
+    ended.fails_with("and is used only by its owner");
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("the file is ours");
+    let ended = run(&mut in_arena(QUEENS, "--board 6", &file));
+    ended.fails_with("is no arena, and was left as it is: name another file");
+    run(&mut in_arena(QUEENS, "--board 6", Path::new("/nowhere/arena"))).fails_with("No such file");
+    for more in ["--skeleton sequential", "--journal x"] {
+        for (program, ..) in PROGRAMS {
+            let ended = run(&mut in_arena(program, more, &file));
+            ended.fails_with("cannot be used with");
+        }
+    }
+    for more in ["--record x", "--efficiency", "--partial", "--phi gap"] {
+        run(&mut in_arena(SUM_EULER, more, &file)).fails_with("cannot be used with");
+    }
+}
+
+/// As in a container, where there are 64 MiB.
+#[test]
+fn where_memory_is_full_the_error_says_so() {
+    let folder = folder();
+    let line =
+        format!("mount -t tmpfs -o size=4m tmpfs {} && exec \"$@\"", folder.path().display());
+    let small = ["unshare", "--mount", "sh", "-c", &line, "sh"];
+    if !run(&mut behind(small, &Command::new("true"))).is_success {
+        println!("skipped: nothing can be mounted here");
+        return;
+    }
+    let flags = "--board 11 --threshold 10";
+    let ended = run(&mut behind(small, &in_arena(QUEENS, flags, &folder.path().join("full"))));
+    ended.fails_with("more bytes of the arena `");
+    ended.fails_with("make its file system larger (`docker run --shm-size`), or name a file");
+}
+
+/// One machine cannot be two hosts to a launcher.
+#[test]
+fn several_hosts_are_refused() {
+    let topology = |hosts: &[u32]| {
+        let places = racks(hosts, 2);
+        Topology::new(&places, &vec![1; places.len()]).expect("it can be")
+    };
+    assert!(require_one_host(&topology(&[1])).is_ok());
+    let refused = require_one_host(&topology(&[2, 1])).expect_err("there are three hosts");
+    assert!(refused.to_string().starts_with("--arena: the PEs are on 3 hosts"), "{refused}");
+}
+
+#[cfg(feature = "mpi")]
+mod mpi {
+    use super::*;
+    use crate::common::launcher;
+
+    #[test]
+    fn others_take_over_the_work_of_those_that_are_killed() {
+        let folder = folder();
+        for (program, flags, result, moments) in [
+            (SUM_EULER, LONG, LONG_SUM, "0.2,0.4"),
+            (QUEENS, "--board 14", 365_596, "0.1,0.3"),
+            (UTS, "-t1 -a3 -d10 -b4 -r19", 4_130_071, "0.1"),
+        ] {
+            let file = folder.path().join(program.name());
+            let flags = format!("{flags} --arena {}", file.display());
+            program.survives(moments, &flags, |report| assert_eq!(report["result"], result));
+            // All that the dead had finished is there.
+            let Some(mut again) = program.launched(2, &format!("{flags} --json")) else { return };
+            let report = run(&mut again).report();
+            assert_eq!((&report["result"], number(&report, "computed")), (&result.into(), 0));
+        }
+    }
+
+    #[test]
+    fn another_root_goes_on_in_the_same_arena() {
+        let folder = folder();
+        let file = folder.path().join("restartable");
+        let flags = format!("{LONG} --restartable --arena {}", file.display());
+        SUM_EULER.survives("0.1,0.3,0.5", &flags, |report| assert_eq!(report["result"], LONG_SUM));
+    }
+
+    #[test]
+    fn a_job_that_is_killed_whole_goes_on_where_it_was() {
+        let folder = folder();
+        let file = folder.path().join("killed");
+        let flags = format!("{LONG} --json --arena {}", file.display());
+        if launcher().is_none() {
+            return;
+        }
+        let mark = format!("launched {}", std::process::id());
+        let start = || SUM_EULER.launched(3, &flags).expect("there is a launcher");
+        let report = all_are_killed(start, &file, &mark);
+        assert_eq!(report["pes"], 3);
+    }
+}

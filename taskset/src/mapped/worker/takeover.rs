@@ -1,0 +1,117 @@
+//! What becomes of what a dead worker had.
+//!
+//! One worker takes it over: the one whose compare-and-swap puts its number into the dead one's
+//! life. If that one dies, the worker that takes it over takes over this, too, and does all of it
+//! again. Each step has the same effect the second time. The queue stays where it is: others steal
+//! from it, and the next worker with the slot goes on with it. So this takes no longer for a
+//! million tasks than for one.
+
+use super::Worker;
+use super::life::{Life, Phase};
+use super::watch::Own;
+use crate::mapped::arena::{Slot, Space};
+use crate::mapped::blocks;
+use crate::mapped::set::SetRef;
+use crate::mapped::task::TaskRef;
+use crate::state::{Runner, State, Status};
+use crate::sync::Ordering::{AcqRel, Acquire, Release};
+
+impl Worker<'_> {
+    /// Looks for workers that have died, and takes over what they had; `true` if there were any.
+    pub(crate) fn look_for_dead(&self) -> bool {
+        let dead = self.watch.borrow_mut().look(self.space, self.number());
+        let me = Phase::Taken(self.runner.worker.into());
+        let mut taken = dead
+            .into_iter()
+            .filter(|dead| dead.life.become_in(&self.space.slot(dead.worker).life, me))
+            .peekable();
+        let are_any = taken.peek().is_some();
+        taken.for_each(|dead| self.take_over(dead.worker));
+        are_any
+    }
+
+    fn take_over(&self, dead: usize) {
+        // What the dead one was about to take over comes with it.
+        let by_dead = Phase::Taken(dead as u32);
+        for other in self.space.workers() {
+            let word = &self.space.slot(other).life;
+            let life = Life::load(word);
+            let me = Phase::Taken(self.runner.worker.into());
+            if life.phase == by_dead && life.become_in(word, me) {
+                self.take_over(other);
+            }
+        }
+        let slot = self.space.slot(dead);
+        let life = Life::load(&slot.life);
+        self.set_idle(dead, false);
+        let is_sure = is_sure(slot);
+        let runner = Runner { worker: dead as u16, incarnation: life.incarnation };
+        // A task for which there is no room now is found by a sweep.
+        recover(self.space, runner, is_sure, |task| {
+            let _ = self.enqueue(task);
+        });
+        if is_sure {
+            set_free(slot, life);
+        } else {
+            life.become_in(&slot.life, Phase::Silent);
+        }
+    }
+}
+
+/// Whether the system knew of the end of the worker's process: what is only silent may still write.
+fn is_sure(slot: &Slot) -> bool {
+    [0, Own::get().home].contains(&slot.home.load(Acquire))
+}
+
+/// Makes the slot one that a new worker can have.
+pub(super) fn set_free(slot: &Slot, life: Life) {
+    slot.born.store(0, Release);
+    slot.home.store(0, Release);
+    life.become_in(&slot.life, Phase::Free);
+}
+
+/// Takes over the workers of an arena that no other process has. Their tasks go back to their own
+/// queues.
+pub(crate) fn take_over_all(space: &Space) {
+    for word in &space.header().idle {
+        word.store(0, Release);
+    }
+    for worker in space.workers() {
+        let slot = space.slot(worker);
+        let life = Life::load(&slot.life);
+        if life.phase == Phase::Free {
+            continue;
+        }
+        let runner = Runner { worker: worker as u16, incarnation: life.incarnation };
+        slot.queue.adopt();
+        recover(space, runner, true, |task| {
+            // A task that finds no room is found by a sweep.
+            let _ = slot.queue.push(space, task);
+        });
+        set_free(slot, life);
+    }
+}
+
+/// Takes over what a dead worker had in its hands; calls `enqueue` with the tasks that are ready.
+pub(super) fn recover(space: &Space, dead: Runner, is_sure: bool, mut enqueue: impl FnMut(u64)) {
+    let slot = space.slot(dead.worker.into());
+    let running = slot.running.load(Acquire);
+    if let Ok(task) = TaskRef::open(space, running) {
+        // Ready: it had left a queue, and was not claimed.
+        if State::release(&task.task.state, dead) || task.state().status == Status::Ready {
+            enqueue(running);
+        }
+    }
+    slot.running.store(0, Release);
+    let given = slot.inbox.given.swap(0, AcqRel);
+    if given != 0 {
+        enqueue(given);
+    }
+    if let Ok(set) = SetRef::open(space, slot.meeting.load(Acquire)) {
+        set.set.barrier.remove(dead.worker.into(), slot.meetings.load(Acquire) as u32);
+    }
+    slot.meeting.store(0, Release);
+    if is_sure {
+        blocks::recover(space, dead.worker);
+    }
+}
