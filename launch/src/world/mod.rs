@@ -165,9 +165,8 @@ fn take_part(
         Ok(returned) => returned.unwrap_or(Ok(())),
         Err(error) => Err(error.into()),
     };
-    if outlives_root {
-        // A result counts by now, whatever becomes of the root.
-        child.job_is_over(is_root && result.is_err());
+    if outlives_root && !(is_root && result.is_ok()) {
+        child.job_is_over(is_root);
     }
     // The root leaves at once if others can stay: were it killed meanwhile, its exit code would be
     // lost.
@@ -185,10 +184,22 @@ fn leave(child: GuardedChild, mpi: MpiThread, end: End, finalises: bool) -> Resu
     let is_root = end.is_root;
     // The root was told what went wrong elsewhere, and ends with that.
     let ending = |result| if is_root { result } else { Ok(()) };
-    if finalises && mpi.finalise(FINALISE_WITHIN, || end.parting.are_others_there()) {
-        child.finalised();
-        end.parting.goodbye();
-        return ending(end.result);
+    if finalises {
+        let is_settled = end.outlives_root && is_root && end.result.is_ok();
+        if is_settled {
+            // Its result counts, whatever becomes of it in there.
+            child.job_is_over(false);
+        }
+        let is_finalised = mpi.finalise(FINALISE_WITHIN, || end.parting.are_others_there());
+        if is_settled {
+            // What the program does now is not part of the job.
+            child.job_is_over(true);
+        }
+        if is_finalised {
+            child.finalised();
+            end.parting.goodbye();
+            return ending(end.result);
+        }
     }
     // Finalising is collective, and another process does not answer, or may not: so this one never
     // finalises.

@@ -1,12 +1,11 @@
 //! Jobs that outlive their roots.
 #![cfg(feature = "mpi")]
 
-use crate::common::job::{die, run_restartable, until};
+use crate::common::job::{die, run_restartable, stop, until};
 use crate::common::launcher::over_each_lane;
 use futures_util::future::poll_immediate;
 use rustix::process::{Signal, getpid, kill_process};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine::{EndRequest, Error, Result, shutdown_requested};
@@ -93,21 +92,26 @@ fn a_job_does_not_outlive_its_last_process() {
     }
 }
 
+/// Does this after that time, in milliseconds, whatever tasks do.
+fn after(millis: u64, act: fn()) {
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(millis));
+        act();
+    });
+}
+
 #[test]
 fn a_result_counts_though_the_root_is_killed_as_it_leaves() {
-    let program = || {
-        static IS_ROOT: AtomicBool = AtomicBool::new(false);
-        run_restartable(async |_| {
-            IS_ROOT.store(true, SeqCst);
-            Ok(())
-        });
-        if IS_ROOT.load(SeqCst) {
-            // The others are gone by then.
-            std::thread::sleep(Duration::from_millis(300));
-            die();
+    let main = async |cx: Context| {
+        if cx.attempt() == 1 {
+            // The root waits for that PE inside MPI, and is killed there.
+            let stops = async |_: Context, ()| after(200, || stop(2000));
+            cx.spawn_at(Pe::new(1), stops, ()).await?;
+            after(1000, die);
         }
+        Ok(())
     };
-    over_each_lane(3, program).for_each(|(_, ended)| ended.is_well());
+    ends(3, main).for_each(|ended| ended.is_well());
 }
 
 #[test]
