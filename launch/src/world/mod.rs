@@ -184,22 +184,14 @@ fn leave(child: GuardedChild, mpi: MpiThread, end: End, finalises: bool) -> Resu
     let is_root = end.is_root;
     // The root was told what went wrong elsewhere, and ends with that.
     let ending = |result| if is_root { result } else { Ok(()) };
-    if finalises {
-        let is_settled = end.outlives_root && is_root && end.result.is_ok();
-        if is_settled {
-            // Its result counts, whatever becomes of it in there.
-            child.job_is_over(false);
-        }
-        let is_finalised = mpi.finalise(FINALISE_WITHIN, || end.parting.are_others_there());
-        if is_settled {
-            // What the program does now is not part of the job.
-            child.job_is_over(true);
-        }
-        if is_finalised {
-            child.finalised();
-            end.parting.goodbye();
-            return ending(end.result);
-        }
+    if finalises && end.outlives_root && end.result.is_ok() {
+        // Its result counts, whatever becomes of it from now on.
+        child.job_is_over(false);
+    }
+    if finalises && mpi.finalise(FINALISE_WITHIN, || end.parting.are_others_there()) {
+        child.finalised();
+        end.parting.goodbye();
+        return ending(end.result);
     }
     // Finalising is collective, and another process does not answer, or may not: so this one never
     // finalises.
