@@ -1,11 +1,12 @@
 //! Jobs that outlive their roots.
 #![cfg(feature = "mpi")]
 
-use crate::common::job::{die, run_restartable, stop, until};
+use crate::common::job::{die, run_restartable, until};
 use crate::common::launcher::over_each_lane;
 use futures_util::future::poll_immediate;
 use rustix::process::{Signal, getpid, kill_process};
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 use ultramarine::prelude::*;
 use ultramarine::{EndRequest, Error, Result, shutdown_requested};
@@ -92,31 +93,21 @@ fn a_job_does_not_outlive_its_last_process() {
     }
 }
 
-/// Stops this PE as soon as the job is over.
-async fn stop_at_the_end(cx: Context, (): ()) {
-    std::thread::spawn(move || {
-        while cx.tell(cx.root(), async |_, ()| {}, ()).is_ok() {
-            std::thread::sleep(Duration::from_micros(100));
-        }
-        stop(2000);
-    });
-}
-
 #[test]
 fn a_result_counts_though_the_root_is_killed_as_it_leaves() {
-    let main = async |cx: Context| {
-        if cx.attempt() == 1 {
-            // The root waits for it inside MPI, and is killed there.
-            cx.spawn_at(Pe::new(1), stop_at_the_end, ()).await?;
-            std::thread::spawn(|| {
-                std::thread::sleep(Duration::from_secs(1));
-                die();
-            });
+    let program = || {
+        static IS_ROOT: AtomicBool = AtomicBool::new(false);
+        run_restartable(async |_| {
+            IS_ROOT.store(true, SeqCst);
+            Ok(())
+        });
+        if IS_ROOT.load(SeqCst) {
+            // The others listen no more by then.
+            std::thread::sleep(Duration::from_millis(300));
+            die();
         }
-        Ok(())
     };
-    // (Under Open MPI the root does not wait there, and has gone in peace by then.)
-    ends(3, main).for_each(|ended| ended.is_well());
+    over_each_lane(3, program).for_each(|(_, ended)| ended.is_well());
 }
 
 #[test]
