@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use std::time::Instant;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::taskset::{Arena, Call, Code, Error as ArenaError, Options, TaskSet};
 use ultramarine::{Error, Result, Topology};
@@ -30,7 +30,7 @@ pub(crate) struct ArenaFlags {
         long = "arena",
         value_name = "FILE",
         id = "arena",
-        conflicts_with_all = ["journal", "skeleton"]
+        conflicts_with_all = ["journal", "skeleton", "progress"]
     )]
     pub(crate) file: Option<PathBuf>,
 }
@@ -99,17 +99,19 @@ pub(crate) async fn run_in_arena<U: Units>(
     let cx = job.cx.unsupervised();
     require_one_host(cx.topology())?;
     let start = Instant::now();
-    let place = Place::new(job, file, units).await?;
     // Open until the result is read: no other job may have it before.
-    let arena = place.open()?;
+    let (place, arena) = Place::new(job, file, units).await?;
     let kept = place.prepare(&arena, units)?;
     let mut computed = 0;
     let mut failed = None;
     if outcome::<U>(&arena, &place.set)?.is_none() {
-        let threads = |pe| std::iter::repeat_n(pe, cx.topology().power(pe) as usize);
         let work = async |_, place: Place| place.work::<U>().map_err(Failure::from);
-        let workers = (0..cx.pes()).map(Pe::new).flat_map(threads);
-        let workers: Vec<_> = workers.map(|pe| cx.spawn_at(pe, work, place.clone())).collect();
+        let mut workers = Vec::new();
+        for pe in (0..cx.pes()).map(Pe::new) {
+            // None of a PE that is dead.
+            let threads = cx.ask(pe, async |cx: Context, ()| cx.threads(), ()).await.unwrap_or(0);
+            workers.extend((0..threads).map(|_| cx.spawn_at(pe, work, place.clone())));
+        }
         for worker in workers {
             match worker.await {
                 Ok(Ok(units)) => computed += units,
@@ -152,32 +154,65 @@ const WHOLE: Code = [0; 16];
 /// The code of the continuation.
 const SUM: Code = [0xff; 16];
 
+/// The most workers that may die in a unit. (A job that is killed from outside may lose a few in
+/// the same one.)
+const DEATHS_MAX: u16 = 10;
+
+/// How long a new root waits until it can open the arena: the processes that the old root told to
+/// are about to open it, and a process that has died keeps it for a moment.
+const OPENS_WITHIN: Duration = Duration::from_secs(10);
+const TRIES_EVERY: Duration = Duration::from_millis(50);
+
 /// The number of the job for its processes, as soon as this one has opened the arena.
 static JOB: OnceLock<u64> = OnceLock::new();
+
+/// The arena, while a thread of this process has it.
+static OPEN: Mutex<Weak<Arena>> = Mutex::new(Weak::new());
 
 /// Where the work is, for all PEs.
 #[derive(Clone, Serialize, Deserialize)]
 struct Place {
     file: PathBuf,
     job: u64,
+    build: u64,
     /// The name of the set.
     set: String,
     parameters: Vec<u8>,
 }
 
 impl Place {
-    async fn new(job: &Job, file: &Path, units: &impl Units) -> Result<Place> {
+    /// Where that is, and the arena.
+    ///
+    /// # Errors
+    ///
+    /// The arena cannot be opened.
+    async fn new(job: &Job, file: &Path, units: &impl Units) -> Result<(Place, Arc<Arena>)> {
+        let cx = &job.cx;
         let parameters = serde_json::to_vec(units)?;
         let set = format!("{} {:032x}", job.program, xxh3_128(&parameters));
-        let file = std::path::absolute(file)?;
-        Ok(Place { file, job: job_number(&job.cx).await, set, parameters })
+        let (file, build) = (std::path::absolute(file)?, ultramarine::build::of_this_program()?);
+        let begun = Instant::now();
+        let mut place = Place { file, job: job_number(cx).await, build, set, parameters };
+        loop {
+            match place.open() {
+                Err(ArenaError::Busy(_)) if cx.attempt() > 1 && begun.elapsed() < OPENS_WITHIN => {
+                    cx.sleep(TRIES_EVERY).await;
+                    place.job = job_number(cx).await;
+                }
+                opened => return Ok((place, opened?)),
+            }
+        }
     }
 
-    fn open(&self) -> Result<Arena> {
-        let build = ultramarine::build::of_this_program()?;
-        let arena = Arena::open(&self.file, &Options::new(self.job, build))?;
+    fn open(&self) -> std::result::Result<Arc<Arena>, ArenaError> {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(arena) = open.upgrade() {
+            return Ok(arena);
+        }
+        let arena = Arc::new(Arena::open(&self.file, &Options::new(self.job, self.build))?);
         // Another PE of this process may have said the same.
         let _ = JOB.set(self.job);
+        *open = Arc::downgrade(&arena);
         Ok(arena)
     }
 
@@ -185,8 +220,11 @@ impl Place {
     fn prepare(&self, arena: &Arena, units: &impl Units) -> Result<usize> {
         let worker = arena.join()?;
         let set = worker.set(&self.set)?;
-        // Before there is a task that needs them.
-        set.cell(PARAMETERS)?.update(|_| self.parameters.clone())?;
+        let cell = set.cell(PARAMETERS)?;
+        if cell.read()? != self.parameters {
+            // Before there is a task that needs them.
+            cell.update(|_| self.parameters.clone())?;
+        }
         set.then(SUM, &[])?;
         set.add(0, WHOLE, &units.whole())?;
         let done: Vec<_> = set.results().collect::<std::result::Result<_, _>>()?;
@@ -201,11 +239,21 @@ impl Place {
             Err(ArenaError::NoSlot(_)) => return Ok(0),
             joined => joined?,
         };
+        let set = worker.set(&self.set)?;
+        if set.cell(PARAMETERS)?.read()? != self.parameters {
+            let file = self.file.display();
+            return Err(Error::other(format!("--arena: `{file}` is not the root's file")));
+        }
         let mut computed = 0;
-        worker.set(&self.set)?.try_run(|call| -> Result<_> {
+        set.try_run(|call| -> Result<_> {
             let set = call.set()?;
             if call.code() == SUM {
                 return sum::<U>(&set);
+            }
+            if call.deaths() > DEATHS_MAX {
+                let (unit, deaths) = (call.number(), call.deaths());
+                let what = format!("--arena: {deaths} workers have died in the unit {unit}");
+                return Err(Error::other(what));
             }
             let parameters = set.cell(PARAMETERS)?.read()?;
             computed += u64::from(parameters == self.parameters);

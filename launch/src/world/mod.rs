@@ -165,9 +165,8 @@ fn take_part(
         Ok(returned) => returned.unwrap_or(Ok(())),
         Err(error) => Err(error.into()),
     };
-    if outlives_root {
-        // A result counts by now, whatever becomes of the root.
-        child.job_is_over(is_root && result.is_err());
+    if outlives_root && !(is_root && result.is_ok()) {
+        child.job_is_over(is_root);
     }
     // The root leaves at once if others can stay: were it killed meanwhile, its exit code would be
     // lost.
@@ -185,6 +184,10 @@ fn leave(child: GuardedChild, mpi: MpiThread, end: End, finalises: bool) -> Resu
     let is_root = end.is_root;
     // The root was told what went wrong elsewhere, and ends with that.
     let ending = |result| if is_root { result } else { Ok(()) };
+    if finalises && end.outlives_root && end.result.is_ok() {
+        // Its result counts, whatever becomes of it from now on.
+        child.job_is_over(false);
+    }
     if finalises && mpi.finalise(FINALISE_WITHIN, || end.parting.are_others_there()) {
         child.finalised();
         end.parting.goodbye();

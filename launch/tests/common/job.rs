@@ -1,6 +1,7 @@
 //! What the programs of these tests do: they run a job that must end well, and some of them die.
 
 use rustix::process::{Signal, getpid, kill_process};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
 use ultramarine::{Options, Result};
@@ -40,6 +41,14 @@ async fn and_say_so(main: impl Future<Output = Result<()>>) -> Result<()> {
 pub(crate) async fn kill(cx: &Context, pe: Pe) {
     let killed = cx.unsupervised().spawn_at(pe, async |_, ()| die(), ());
     assert_eq!(killed.await, Err(TaskError::Lost { pe }));
+}
+
+/// Stops this process, all of its threads, for this many milliseconds.
+pub(crate) fn stop(millis: u32) {
+    let own = std::process::id();
+    let seconds = f64::from(millis) / 1000.0;
+    let script = format!("kill -STOP {own}; sleep {seconds}; kill -CONT {own}");
+    Command::new("sh").args(["-c", &script]).status().expect("there is a shell");
 }
 
 /// Squares this many numbers, each in a task of this many microseconds.

@@ -1,10 +1,9 @@
 //! Jobs whose processes are killed or stopped, as the program sees it.
 #![cfg(feature = "mpi")]
 
-use crate::common::job::{die, kill, run, run_with, square, until};
+use crate::common::job::{die, kill, run, run_with, square, stop, until};
 use crate::common::launcher::{over_each_lane, over_each_lane_with};
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 use ultramarine::prelude::*;
@@ -55,14 +54,6 @@ fn folder() -> PathBuf {
 /// Whether this is the first call of its kind in the job.
 fn first(what: &str) -> bool {
     std::fs::create_dir(folder().join(what)).is_ok()
-}
-
-/// Stops this process, all of its threads, for this many milliseconds.
-fn stop(millis: u32) {
-    let own = std::process::id();
-    let seconds = f64::from(millis) / 1000.0;
-    let script = format!("kill -STOP {own}; sleep {seconds}; kill -CONT {own}");
-    Command::new("sh").args(["-c", &script]).status().expect("there is a shell");
 }
 
 async fn poison(_: Context, _: u32) {

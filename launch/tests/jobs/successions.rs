@@ -102,7 +102,7 @@ fn a_result_counts_though_the_root_is_killed_as_it_leaves() {
             Ok(())
         });
         if IS_ROOT.load(SeqCst) {
-            // The others are gone by then.
+            // The others listen no more by then.
             std::thread::sleep(Duration::from_millis(300));
             die();
         }
