@@ -115,7 +115,7 @@ impl Builder<'_> {
         command.env("CARGO_TARGET_DIR", &self.target);
         // What the compiler warns of in mutants is no news.
         command.env("RUSTFLAGS", "--cap-lints=allow").env_remove("CARGO_ENCODED_RUSTFLAGS");
-        command.env("CARGO_PROFILE_DEV_DEBUG", "false").env("CARGO_INCREMENTAL", "1");
+        command.env("CARGO_INCREMENTAL", "1");
     }
 }
 
