@@ -13,8 +13,10 @@
 //!
 //! A PE that asks is like a FISH that waits there: the same tasks are given, and the same are kept.
 //! They are only not given yet: the PE takes back what no other has taken when its own tasks have
-//! run out, when a FISH asks for it, and when it is cancelled. A task that is on no board, as it is
-//! too long or was lost before, goes to the PE that asks in a SCHEDULE.
+//! run out, when a FISH asks for it, and when it is cancelled. A task that is too long for a board
+//! goes to the PE that asks in a SCHEDULE. Its FISH, which is on the way, then gets another, and two
+//! PEs would steal such tasks from each other to and fro: so while tasks are long, only FISHes get
+//! any.
 //!
 //! A host whose PEs cannot see each other's memory has no boards, nor has a simulated one: then all
 //! tasks are stolen by message.
@@ -59,6 +61,8 @@ pub trait Boards {
     fn asking(&mut self, pes: &mut Vec<Pe>);
     /// How much another PE needs tasks; `None` if it has enough.
     fn need_of(&mut self, pe: Pe) -> Option<Need>;
+    /// Whether a task fits on a board.
+    fn fits(&self, parcel: &Parcel) -> bool;
     /// Posts a task in this empty slot of this PE's board. Returns false if it does not fit.
     fn post(&mut self, slot: usize, parcel: &Parcel) -> bool;
     /// Tells a PE that something is posted for it.
@@ -90,6 +94,8 @@ pub(super) struct BoardState {
     depth: usize,
     /// The PEs that wait for something to be posted.
     asking: Vec<Pe>,
+    /// Whether the task that was given last was too long for a board.
+    are_long: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -108,7 +114,13 @@ impl BoardState {
             taken: 0,
             depth: POSTED_FOR_EACH,
             asking: Vec::new(),
+            are_long: false,
         }
+    }
+
+    /// Notes whether a task that is given to a thief is too long for a board.
+    pub(super) fn note_length(&mut self, is_long: bool) {
+        self.are_long = is_long;
     }
 
     /// The number of tasks.
@@ -362,8 +374,8 @@ impl Node {
         let fish =
             Fish { thief, serial: 0, hops_left: 0, need, queued: 0, patience: Duration::ZERO };
         let kept = self.kept(need);
-        let mut has_given = false;
-        while self.posted_for(distance) < self.board.depth * asked {
+        let mut has_given = self.board.are_long;
+        while !has_given && self.posted_for(distance) < self.board.depth * asked {
             let queued = host.queued();
             // Never more than half of all, as for a FISH.
             if queued <= kept || 2 * self.board.count >= queued + self.board.count {
@@ -372,6 +384,7 @@ impl Node {
             let Some(slot) = self.empty_slot(host) else { break };
             let Some(parcel) = host.take(distance) else {
                 has_given |= host.packs_later(&fish);
+                self.board.are_long = has_given;
                 break;
             };
             let is_fork = host.took_fork();
@@ -381,6 +394,7 @@ impl Node {
                 break;
             }
             if let Err(parcel) = self.post(slot, parcel, is_fork, host) {
+                self.board.are_long = true;
                 let mut parcel = Some(parcel);
                 has_given |= self.give(&fish, 1, host, |_, _| parcel.take()) > 0;
             }

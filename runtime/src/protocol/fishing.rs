@@ -204,10 +204,15 @@ impl Node {
                 is_unsuitable = true;
                 return None;
             }
+            let fits = host.boards().is_none_or(|boards| boards.fits(&parcel));
+            node.board.note_length(!fits);
             Some(parcel)
         });
         match given {
-            _ if host.packs_later(fish) => Shared::Some,
+            _ if host.packs_later(fish) => {
+                self.board.note_length(true);
+                Shared::Some
+            }
             0 if is_unsuitable => Shared::Unsuitable,
             0 => Shared::Nothing,
             _ => Shared::Some,

@@ -97,17 +97,17 @@ impl Node {
     ) -> Option<Duration> {
         let all = Distance::ZERO..=Distance::ONE;
         let suspicions = [Suspicion::Medium, Suspicion::High];
-        let is_suspect = |suspicion| self.supervision.first_lost(suspicion, all.clone()).is_some();
-        if !suspicions.into_iter().any(is_suspect) {
+        let first = |suspicion| self.supervision.first_lost(suspicion, all.clone());
+        let Some((radius, _)) = suspicions.into_iter().find_map(first) else {
             self.losses.suspects_since = None;
             return None;
-        }
+        };
         let since = self.losses.suspects_since.get_or_insert(now);
         if now >= *since + SUSPECTS_WAIT {
             *since = now;
             let mut random = || host.random();
             let mut victim =
-                || first_victim(&self.topology, &self.living, self.me, Distance::ONE, &mut random);
+                || first_victim(&self.topology, &self.living, self.me, radius, &mut random);
             let to = (0..TRIES).map_while(|_| victim());
             let to = to.reduce(|a, b| if self.supervision.has_suspect(a) { b } else { a });
             if let Some(to) = to.filter(|to| *to != self.root) {
@@ -134,7 +134,8 @@ impl Node {
             let mut recover = |suspicion| self.supervision.recover(suspicion, radii.clone());
             if let Some(parcel) = recover(Suspicion::Low).or_else(|| recover(Suspicion::Medium)) {
                 host.accept(parcel);
-            } else if let Some(future) = self.supervision.first_lost(Suspicion::High, radii.clone())
+            } else if let Some((_, future)) =
+                self.supervision.first_lost(Suspicion::High, radii.clone())
             {
                 if *radii.end() == Distance::ONE {
                     give_up(future, self.supervision.give_up(future), host);

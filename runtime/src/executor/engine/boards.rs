@@ -240,8 +240,12 @@ impl Boards for EngineBoards {
         }
     }
 
+    fn fits(&self, parcel: &Parcel) -> bool {
+        parcel.body.many.is_none() && parcel.body.len() <= BYTES_MAX
+    }
+
     fn post(&mut self, slot: usize, parcel: &Parcel) -> bool {
-        if parcel.body.many.is_some() || parcel.body.len() > BYTES_MAX {
+        if !self.fits(parcel) {
             return false;
         }
         self.bytes.clear();

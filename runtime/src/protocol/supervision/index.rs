@@ -100,10 +100,10 @@ impl Index {
         &self,
         suspicion: Suspicion,
         radii: RangeInclusive<Distance>,
-    ) -> Option<u64> {
+    ) -> Option<(Distance, u64)> {
         let least = (suspicion, *radii.start(), 0);
         let most = (suspicion, *radii.end(), u64::MAX);
-        self.lost.range(least..=most).next().map(|(_, _, future)| *future)
+        self.lost.range(least..=most).next().map(|(_, radius, future)| (*radius, *future))
     }
 
     pub(super) fn lost(&self) -> usize {

@@ -302,13 +302,13 @@ impl Supervision {
         self.index.lost()
     }
 
-    /// The lost task to take next, among those of this suspicion and these radii: one of the
-    /// smallest radius, and of these the oldest.
+    /// The radius and the future of the lost task to take next, among those of this suspicion and
+    /// these radii: one of the smallest radius, and of these the oldest.
     pub(super) fn first_lost(
         &self,
         suspicion: Suspicion,
         radii: RangeInclusive<Distance>,
-    ) -> Option<u64> {
+    ) -> Option<(Distance, u64)> {
         self.index.first_lost(suspicion, radii)
     }
 
@@ -318,7 +318,7 @@ impl Supervision {
         suspicion: Suspicion,
         radii: RangeInclusive<Distance>,
     ) -> Option<Parcel> {
-        let (home, future) = (self.me, self.first_lost(suspicion, radii)?);
+        let (home, (_, future)) = (self.me, self.first_lost(suspicion, radii)?);
         self.change(future, |record| {
             record.location = Location::At(home);
             let body = record.backup.as_ref()?.body.clone();

@@ -107,8 +107,12 @@ impl Boards for SeatBoards {
         self.with(pe, |sheet| sheet.need)
     }
 
+    fn fits(&self, parcel: &Parcel) -> bool {
+        parcel.body.len() <= self.bytes_max
+    }
+
     fn post(&mut self, slot: usize, parcel: &Parcel) -> bool {
-        let fits = parcel.body.len() <= self.bytes_max;
+        let fits = self.fits(parcel);
         if fits {
             self.with(self.me, |own| {
                 assert_eq!(own.slots[slot], None, "slot {slot} is not empty");

@@ -166,6 +166,25 @@ fn a_task_that_is_on_no_board_goes_in_a_message() {
     assert_eq!(world.queued(0) + given.len(), 4);
 }
 
+/// Its FISH is on the way as well: if each got one, the thief would have more than it needs.
+#[test]
+fn only_fishes_get_tasks_while_they_are_long() {
+    let mut world = host_of(2);
+    world.spawn_many(4, 0, Distance::ONE, LIMITS.0 + 1);
+    let left = |world: &World| (world.ready(0), world.queued(0));
+    ask(&mut world, 1, 0);
+    assert_eq!(left(&world), (0, 3), "the first goes in a message");
+    ask(&mut world, 1, 0);
+    assert_eq!(left(&world), (0, 3));
+    world.handle(0, 1, Message::Fish(fish_of(1)));
+    assert!(left(&world).1 < 3);
+    while world.run_one(0).is_some() {}
+    world.spawn_many(4, 0, Distance::ONE, 8);
+    world.handle(0, 1, Message::Fish(fish_of(1)));
+    ask(&mut world, 1, 0);
+    assert!(left(&world).0 > 0, "they are short now");
+}
+
 /// Such tasks are given only to some PEs.
 #[test]
 fn a_task_that_was_lost_before_is_on_no_board() {
