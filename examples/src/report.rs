@@ -144,7 +144,7 @@ impl Display for Report {
                  {dead}"
             )?;
         }
-        for row in self.statistics.by_distance.iter().filter(|row| row.fishes > 0) {
+        for row in self.statistics.by_distance.iter().filter(|row| row.fishes + row.steals > 0) {
             writeln!(
                 f,
                 "at distance {}: {} FISH sent, {} SCHEDULE received, {} tasks stolen ({} from \

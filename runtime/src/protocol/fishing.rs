@@ -23,9 +23,11 @@ const WAITING_MAX: usize = 64;
 
 /// What a FISH gets from one PE.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shared {
+pub(super) enum Shared {
     /// Tasks.
     Some,
+    /// No message, but tasks on this PE's board.
+    Posted,
     /// None now.
     Nothing,
     /// The next task there may not go to this thief.
@@ -126,13 +128,14 @@ impl Node {
             return;
         }
         let thief = fish.thief;
-        if self.living.is_dead(thief)
-            || self.share_lost(&fish, true, host)
-            || self.share(&fish, true, host) == Shared::Some
-        {
+        if self.living.is_dead(thief) || self.share_lost(&fish, true, host) {
             return;
         }
-        let next = (fish.hops_left > 0)
+        let shared = self.share(&fish, true, host);
+        if shared == Shared::Some {
+            return;
+        }
+        let next = (fish.hops_left > 0 && shared != Shared::Posted)
             .then(|| {
                 next_victim(&self.topology, &self.living, self.me, thief, &mut || host.random())
             })
@@ -140,7 +143,10 @@ impl Node {
         if let Some(next) = next {
             self.statistics.at(self.topology.distance(self.me, thief)).forwards += 1;
             host.send(next, Message::Fish(Fish { hops_left: fish.hops_left - 1, ..fish }));
-        } else if fish.patience > Duration::ZERO && self.waiting.len() < WAITING_MAX {
+        } else if shared != Shared::Posted
+            && fish.patience > Duration::ZERO
+            && self.waiting.len() < WAITING_MAX
+        {
             let patience = fish.patience.min(self.longest_patience());
             self.waiting.push(WaitingFish { fish, until: now.saturating_add(patience) });
         } else {
@@ -181,16 +187,21 @@ impl Node {
     /// thief must not have more than this PE then, or they would come back at once. Of a problem
     /// that is being divided, only the largest part.
     fn share(&mut self, fish: &Fish, has_just_arrived: bool, host: &mut impl Host) -> Shared {
+        self.notice_taken(host);
+        let shared = self.share_by_board(fish, host);
+        if shared != Shared::Nothing {
+            return shared;
+        }
         let queued = self.waiting_here(host);
         let wanted = fair(queued, fish).min(queued.saturating_sub(self.kept(fish.need)));
         let distance = self.topology.distance(self.me, fish.thief);
         let (mut is_enough, mut is_unsuitable) = (false, false);
         let root = self.root;
         let given = self.give(fish, wanted, host, |node, host| {
-            let parcel = if is_enough { None } else { node.take_for(distance, host) }?;
+            let (parcel, is_fork) = if is_enough { None } else { node.take_for(distance, host) }?;
             // If more were given away, the rest here would soon be done, and this PE would fish
             // them back: for Fibonacci numbers on two PEs that took a tenth of the time.
-            is_enough = host.took_fork();
+            is_enough = is_fork;
             // A task that was lost once goes neither to the root nor to its supervisor, and one
             // that was lost twice only to a thief that has nothing else to do.
             let spared = [root, parcel.task.home].contains(&fish.thief);
@@ -231,9 +242,15 @@ impl Node {
         }
     }
 
-    /// Takes the task for a thief at this distance, from the pool or else from the board.
-    fn take_for(&mut self, distance: Distance, host: &mut impl Host) -> Option<Parcel> {
-        host.take(distance).or_else(|| self.take_back_oldest(distance, host))
+    /// Takes the task for a thief at this distance, from the pool or else from the board. Returns
+    /// it, and whether it is a fork.
+    fn take_for(&mut self, distance: Distance, host: &mut impl Host) -> Option<(Parcel, bool)> {
+        match host.take(distance) {
+            Some(parcel) => Some((parcel, host.took_fork())),
+            // The thief gets that one.
+            None if host.has_to_pack() => None,
+            None => self.take_back_oldest(distance, host),
+        }
     }
 
     /// Gives the thief a task whose encoding took a while (see [`Host::packs_later`]).

@@ -39,6 +39,10 @@ pub trait Host {
     fn packs_later(&mut self, _: &Fish) -> bool {
         false
     }
+    /// Whether [`take`](Self::take) has returned none because of such a task.
+    fn has_to_pack(&self) -> bool {
+        false
+    }
     /// Whether [`take`](Self::take) may encode tasks now.
     fn may_pack(&self) -> bool {
         true

@@ -9,7 +9,7 @@
 //!                              └───── owner takes it back ──────────────────────────▶ empty
 //! ```
 //!
-//! A slot's state is one word: what is in it, the *shelf* (which takers may have it), the length,
+//! A slot's state is one word: what is in it, the *level* (which takers may have it), the length,
 //! and the number of the posting.
 //!
 //! - **A taker copies first, and takes then.** A death in between leaves the slot as it was. The
@@ -80,8 +80,8 @@ pub struct Board<M> {
 pub enum Signal {
     /// The process asks the owner to post something.
     Asks,
-    /// The process has something on its own board for the owner.
-    Has,
+    /// The process has posted something on its own board for the owner.
+    Posted,
 }
 
 /// What is in a slot, as its owner sees it.
@@ -100,12 +100,12 @@ pub enum Slot {
 /// | bits | of a task that is ready | of one that is taken |
 /// |---|---|---|
 /// | 0, 1 | 1 | 2 |
-/// | 2 to 9 | the shelf | the taker, |
+/// | 2 to 9 | the level | the taker, |
 /// | 10 to 20 | the length in bytes | in bits 2 to 33 |
 /// | from 21 | the number of the posting | |
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Posting {
-    shelf: u8,
+    level: u8,
     number: u64,
     bytes: usize,
 }
@@ -120,16 +120,16 @@ const NUMBER_AT: u32 = 21;
 
 impl Posting {
     fn to_bits(self) -> u64 {
-        let Posting { shelf, number, bytes } = self;
-        READY | u64::from(shelf) << KIND_BITS | (bytes as u64) << LENGTH_AT | number << NUMBER_AT
+        let Posting { level, number, bytes } = self;
+        READY | u64::from(level) << KIND_BITS | (bytes as u64) << LENGTH_AT | number << NUMBER_AT
     }
 
     /// `None` if nothing is ready there, or nothing that makes sense.
     fn from_bits(bits: u64) -> Option<Self> {
         let bytes = (bits >> LENGTH_AT) as usize & ((1 << (NUMBER_AT - LENGTH_AT)) - 1);
-        let shelf = (bits >> KIND_BITS) as u8;
+        let level = (bits >> KIND_BITS) as u8;
         let is_ready = bits & KIND_MASK == READY && bytes <= BYTES_MAX;
-        is_ready.then_some(Posting { shelf, number: bits >> NUMBER_AT, bytes })
+        is_ready.then_some(Posting { level, number: bits >> NUMBER_AT, bytes })
     }
 }
 
@@ -189,14 +189,14 @@ impl<M: Memory> Board<M> {
     ///
     /// # Panics
     /// It is longer than [`BYTES_MAX`].
-    pub fn post(&self, slot: usize, shelf: u8, number: u64, bytes: &[u8]) {
+    pub fn post(&self, slot: usize, level: u8, number: u64, bytes: &[u8]) {
         assert!(bytes.len() <= BYTES_MAX, "a task of {} bytes is on no board", bytes.len());
         for (word, part) in self.content(slot).iter().zip(bytes.chunks(8)) {
             let mut whole = [0; 8];
             whole[..part.len()].copy_from_slice(part);
             word.store(u64::from_le_bytes(whole), Relaxed);
         }
-        let posting = Posting { shelf, number, bytes: bytes.len() };
+        let posting = Posting { level, number, bytes: bytes.len() };
         self.state(slot).store(posting.to_bits(), Release);
     }
 
@@ -234,7 +234,7 @@ impl<M: Memory> Board<M> {
         self.state(slot).store(EMPTY, Release);
     }
 
-    /// Takes the oldest task of the smallest shelf not below `nearest`, as the process `taker`, and
+    /// Takes the oldest task of the smallest level not below `nearest`, as the process `taker`, and
     /// writes it into `bytes`. Returns whether there was one.
     pub fn take(&self, taker: u32, nearest: u8, bytes: &mut Vec<u8>) -> bool {
         // Each time that this fails, another process has taken one.
@@ -243,9 +243,9 @@ impl<M: Memory> Board<M> {
             let ready = states.iter().enumerate().filter_map(|(slot, state)| {
                 // With what the owner wrote before.
                 let posting = Posting::from_bits(state.load(Acquire))?;
-                (posting.shelf >= nearest).then_some((posting, slot))
+                (posting.level >= nearest).then_some((posting, slot))
             });
-            let first = ready.min_by_key(|(posting, _)| (posting.shelf, posting.number));
+            let first = ready.min_by_key(|(posting, _)| (posting.level, posting.number));
             let Some((posting, slot)) = first else { return false };
             bytes.clear();
             for word in &self.content(slot)[..posting.bytes.div_ceil(8)] {
@@ -264,12 +264,8 @@ impl<M: Memory> Board<M> {
 
     /// Sets the bit of this process, which is below [`SIGNALLERS_MAX`].
     pub fn raise(&self, signal: Signal, process: usize) {
-        let word = self.word(signal.at() + process / 64);
-        let bit = 1 << (process % 64);
-        // Mostly it is set, and then the owner need not fetch the line again.
-        if word.load(Relaxed) & bit == 0 {
-            word.fetch_or(bit, AcqRel);
-        }
+        // Also if it is set: the owner may be about to take it, and has not seen what is new.
+        self.word(signal.at() + process / 64).fetch_or(1 << (process % 64), AcqRel);
     }
 
     /// Owner: whether one of the first `processes` has set its bit.
@@ -304,7 +300,7 @@ impl Signal {
     fn at(self) -> usize {
         match self {
             Signal::Asks => SIGNALS_AT,
-            Signal::Has => SIGNALS_AT + SIGNAL_WORDS,
+            Signal::Posted => SIGNALS_AT + SIGNAL_WORDS,
         }
     }
 }

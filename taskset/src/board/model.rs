@@ -79,13 +79,13 @@ fn signals_come_behind_what_they_are_about() {
         let other = thread::spawn(move || {
             here.set_need(7);
             there.raise(Signal::Asks, 1);
-            let is_told = here.take_raised(Signal::Has).next() == Some(0);
+            let is_told = here.take_raised(Signal::Posted).next() == Some(0);
             (is_told, take(&there, 1))
         });
         let is_asked = victim.take_raised(Signal::Asks).next() == Some(1);
         assert!(!is_asked || thief.need() == 7);
         post(&victim, 0, 1);
-        thief.raise(Signal::Has, 0);
+        thief.raise(Signal::Posted, 0);
         let (is_told, taken) = other.join().unwrap();
         assert!(!is_told || taken == Some(1));
     });

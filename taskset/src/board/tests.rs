@@ -20,14 +20,14 @@ fn take<M: Memory>(board: &Board<M>, taker: u32, nearest: u8) -> Option<Vec<u8>>
 #[test]
 fn a_taker_gets_the_smallest_shelf_that_reaches_it_and_of_that_the_oldest() {
     let board = board();
-    for (slot, (shelf, number)) in [(2, 1), (1, 4), (1, 3), (0, 2)].into_iter().enumerate() {
-        board.post(slot, shelf, number, &[number as u8; 9]);
+    for (slot, (level, number)) in [(2, 1), (1, 4), (1, 3), (0, 2)].into_iter().enumerate() {
+        board.post(slot, level, number, &[number as u8; 9]);
     }
     assert_eq!(take(&board, 7, 1), Some(vec![3; 9]));
     assert_eq!(take(&board, 7, 1), Some(vec![4; 9]));
     assert_eq!(take(&board, 7, 3), None);
     assert_eq!(take(&board, 8, 1), Some(vec![1; 9]));
-    assert_eq!(take(&board, 7, 1), None, "that of shelf 0 does not reach it");
+    assert_eq!(take(&board, 7, 1), None, "that of level 0 does not reach it");
     let slots = [Slot::Taken(8), Slot::Taken(7), Slot::Taken(7), Slot::Ready, Slot::Empty];
     assert_eq!(array::from_fn(|slot| board.slot(slot)), slots);
 }
@@ -73,12 +73,12 @@ fn a_signal_is_taken_once() {
     for process in [0, 63, 64, SIGNALLERS_MAX - 1, 63] {
         board.raise(Signal::Asks, process);
     }
-    assert!(board.is_raised(Signal::Asks, 2) && !board.is_raised(Signal::Has, SIGNALLERS_MAX));
+    assert!(board.is_raised(Signal::Asks, 2) && !board.is_raised(Signal::Posted, SIGNALLERS_MAX));
     let taken: Vec<_> = board.take_raised(Signal::Asks).collect();
     assert_eq!(taken, [0, 63, 64, SIGNALLERS_MAX - 1]);
     assert_eq!(board.take_raised(Signal::Asks).next(), None);
-    board.raise(Signal::Has, 5);
-    assert!(board.is_raised(Signal::Has, 6) && !board.is_raised(Signal::Asks, SIGNALLERS_MAX));
+    board.raise(Signal::Posted, 5);
+    assert!(board.is_raised(Signal::Posted, 6) && !board.is_raised(Signal::Asks, SIGNALLERS_MAX));
 }
 
 #[test]

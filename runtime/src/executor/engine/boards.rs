@@ -14,6 +14,9 @@ use ultramarine_taskset::board::{
 };
 use ultramarine_topology::{Ball, Distance, Pe, Topology};
 
+/// The longest body of a task on a board. What is beside it takes some 40 bytes at most.
+const BODY_BYTES_MAX: usize = BYTES_MAX - 64;
+
 /// The boards of the PEs of one host, before any other is open.
 pub struct BoardSetup {
     pub(crate) own: Arc<OwnBoard>,
@@ -74,8 +77,8 @@ pub(crate) struct EngineBoards {
     posted: u64,
     /// What the others were told last.
     need: Option<Need>,
-    /// When this PE began to look for tasks.
-    looks_since: Instant,
+    /// When this PE began to need tasks, if it has taken none since.
+    needs_since: Option<Instant>,
     bytes: Vec<u8>,
     /// Whether a task was posted or taken, here or elsewhere, in this turn.
     was_used: bool,
@@ -95,7 +98,7 @@ impl EngineBoards {
             radii: Radii::of(topology),
             posted: 0,
             need: None,
-            looks_since: Instant::now(),
+            needs_since: None,
             bytes: Vec::new(),
             was_used: false,
             failure: None,
@@ -110,18 +113,6 @@ impl EngineBoards {
     /// What was wrong with a board, if anything.
     pub(crate) fn take_failure(&mut self) -> Option<JobError> {
         self.failure.take()
-    }
-
-    fn set_need(&mut self, need: Option<Need>) {
-        if self.need != need {
-            self.need = need;
-            self.own.board().set_need(match need {
-                None => 0,
-                Some(Need::Ahead) => 1,
-                Some(Need::Starving) => 2,
-                Some(Need::Idle) => 3,
-            });
-        }
     }
 
     /// The board of another PE, which is opened when it is first needed.
@@ -151,7 +142,8 @@ impl EngineBoards {
         (pe.number() - self.host.first().number()) as usize
     }
 
-    fn taken(&mut self, signal: Signal, pes: &mut Vec<Pe>) {
+    /// Adds the PEs that have raised this signal.
+    fn raised(&mut self, signal: Signal, pes: &mut Vec<Pe>) {
         let board = self.own.board();
         if board.is_raised(signal, self.host.len() as usize) {
             let known = board.take_raised(signal).filter(|index| *index < self.host.len() as usize);
@@ -192,20 +184,28 @@ impl Boards for EngineBoards {
         SLOTS
     }
 
-    fn look(&mut self, need: Need) {
-        self.looks_since = Instant::now();
-        self.set_need(Some(need));
+    fn set_need(&mut self, need: Option<Need>) {
+        if need.is_none() {
+            self.needs_since = None;
+        } else if self.need.is_none() {
+            self.needs_since = Some(Instant::now());
+        }
+        if self.need != need {
+            self.need = need;
+            self.own.board().set_need(match need {
+                None => 0,
+                Some(Need::Ahead) => 1,
+                Some(Need::Starving) => 2,
+                Some(Need::Idle) => 3,
+            });
+        }
     }
 
-    fn rest(&mut self) {
-        self.set_need(None);
+    fn posters(&mut self, pes: &mut Vec<Pe>) {
+        self.raised(Signal::Posted, pes);
     }
 
-    fn told(&mut self, pes: &mut Vec<Pe>) {
-        self.taken(Signal::Has, pes);
-    }
-
-    fn steal(&mut self, from: Pe, at_least: Distance) -> Option<(Parcel, Duration)> {
+    fn steal(&mut self, from: Pe, at_least: Distance) -> Option<(Parcel, Option<Duration>)> {
         let (taker, nearest) = (self.me.number(), self.radii.shelf(at_least) as u8);
         let mut bytes = std::mem::take(&mut self.bytes);
         let has_taken =
@@ -216,7 +216,7 @@ impl Boards for EngineBoards {
         }
         self.was_used = true;
         let parcel = self.read(from)?;
-        Some((parcel, self.looks_since.elapsed()))
+        Some((parcel, self.needs_since.take().map(|since| since.elapsed())))
     }
 
     fn ask(&mut self, of: Pe) {
@@ -226,8 +226,8 @@ impl Boards for EngineBoards {
         }
     }
 
-    fn asking(&mut self, pes: &mut Vec<Pe>) {
-        self.taken(Signal::Asks, pes);
+    fn askers(&mut self, pes: &mut Vec<Pe>) {
+        self.raised(Signal::Asks, pes);
     }
 
     fn need_of(&mut self, pe: Pe) -> Option<Need> {
@@ -241,7 +241,7 @@ impl Boards for EngineBoards {
     }
 
     fn fits(&self, parcel: &Parcel) -> bool {
-        parcel.body.many.is_none() && parcel.body.len() <= BYTES_MAX
+        parcel.body.many.is_none() && parcel.body.len() <= BODY_BYTES_MAX
     }
 
     fn post(&mut self, slot: usize, parcel: &Parcel) -> bool {
@@ -259,10 +259,10 @@ impl Boards for EngineBoards {
         true
     }
 
-    fn tell(&mut self, pe: Pe) {
+    fn announce(&mut self, to: Pe) {
         let me = self.index(self.me);
-        if let Some(board) = self.other(pe) {
-            board.raise(Signal::Has, me);
+        if let Some(board) = self.other(to) {
+            board.raise(Signal::Posted, me);
         }
     }
 

@@ -107,6 +107,10 @@ impl<S: EngineSite> Host for EngineHost<'_, S> {
         is_there
     }
 
+    fn has_to_pack(&self) -> bool {
+        self.state.to_pack_later.is_some()
+    }
+
     fn took_fork(&self) -> bool {
         self.state.took_fork
     }

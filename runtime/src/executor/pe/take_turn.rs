@@ -73,7 +73,7 @@ impl Processor {
     fn is_still_quiet(&self, quiet: &QuietTurn, now: Instant) -> bool {
         now < quiet.until
             && self.turns.mpi_gate.is_quiet()
-            && !self.turns.has_been_told()
+            && !self.turns.has_posters()
             && !self.liveness.has_events()
             && self.need() == quiet.need
     }

@@ -64,10 +64,10 @@ impl<S: EngineSite> Turns<S> {
         }
     }
 
-    /// Whether another PE has told this one that it has posted tasks for it.
-    pub(super) fn has_been_told(&self) -> bool {
+    /// Whether another PE has posted tasks for this one.
+    pub(super) fn has_posters(&self) -> bool {
         let board = self.own_board.as_ref();
-        board.is_some_and(|(own, pes)| own.board().is_raised(Signal::Has, *pes as usize))
+        board.is_some_and(|(own, pes)| own.board().is_raised(Signal::Posted, *pes as usize))
     }
 
     /// The time on the clock of the turns.

@@ -15,8 +15,8 @@ type SlotContent = Option<(Parcel, u64, Option<Pe>)>;
 pub(super) struct Sheet {
     pub(super) slots: Vec<SlotContent>,
     posted: u64,
-    asking: BTreeSet<Pe>,
-    told: BTreeSet<Pe>,
+    askers: BTreeSet<Pe>,
+    posters: BTreeSet<Pe>,
     need: Option<Need>,
 }
 
@@ -69,19 +69,15 @@ impl Boards for SeatBoards {
         LIMITS.1
     }
 
-    fn look(&mut self, need: Need) {
-        self.with(self.me, |own| own.need = Some(need));
+    fn set_need(&mut self, need: Option<Need>) {
+        self.with(self.me, |own| own.need = need);
     }
 
-    fn rest(&mut self) {
-        self.with(self.me, |own| own.need = None);
+    fn posters(&mut self, pes: &mut Vec<Pe>) {
+        pes.extend(self.with(self.me, |own| std::mem::take(&mut own.posters)));
     }
 
-    fn told(&mut self, pes: &mut Vec<Pe>) {
-        pes.extend(self.with(self.me, |own| std::mem::take(&mut own.told)));
-    }
-
-    fn steal(&mut self, from: Pe, at_least: Distance) -> Option<(Parcel, Duration)> {
+    fn steal(&mut self, from: Pe, at_least: Distance) -> Option<(Parcel, Option<Duration>)> {
         self.with(from, |sheet| {
             let ready = sheet
                 .slots
@@ -91,16 +87,16 @@ impl Boards for SeatBoards {
             let (parcel, _, taker) =
                 ready.min_by_key(|(parcel, number, _)| (parcel.radius, *number))?;
             *taker = Some(self.me);
-            Some((parcel.clone(), Duration::from_nanos(300)))
+            Some((parcel.clone(), Some(Duration::from_nanos(300))))
         })
     }
 
     fn ask(&mut self, of: Pe) {
-        self.with(of, |sheet| sheet.asking.insert(self.me));
+        self.with(of, |sheet| sheet.askers.insert(self.me));
     }
 
-    fn asking(&mut self, pes: &mut Vec<Pe>) {
-        pes.extend(self.with(self.me, |own| std::mem::take(&mut own.asking)));
+    fn askers(&mut self, pes: &mut Vec<Pe>) {
+        pes.extend(self.with(self.me, |own| std::mem::take(&mut own.askers)));
     }
 
     fn need_of(&mut self, pe: Pe) -> Option<Need> {
@@ -123,8 +119,8 @@ impl Boards for SeatBoards {
         fits
     }
 
-    fn tell(&mut self, pe: Pe) {
-        self.with(pe, |sheet| sheet.told.insert(self.me));
+    fn announce(&mut self, to: Pe) {
+        self.with(to, |sheet| sheet.posters.insert(self.me));
     }
 
     fn taker(&mut self, slot: usize) -> Option<Pe> {

@@ -17,7 +17,7 @@ fn host_of(pes: u32) -> World {
 fn ask(world: &mut World, thief: u32, victim: u32) {
     world.act(thief, |_, seat| {
         let boards = seat.boards().expect("they share their boards");
-        boards.look(Need::Starving);
+        boards.set_need(Some(Need::Starving));
         boards.ask(pe(victim));
     });
     world.tick(victim, false);
