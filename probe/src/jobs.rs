@@ -20,7 +20,7 @@ struct Clock {
     took_us: i64,
 }
 
-/// Finds out which hosts take part, and what time it is there.
+/// Finds out which hosts take part, what time it is there, and whether PEs see each other's memory.
 pub(crate) async fn world(cx: Context) -> Result<()> {
     let mut clocks: BTreeMap<String, Clock> = BTreeMap::new();
     for pe in (0..cx.pes()).map(Pe::new) {
@@ -40,7 +40,10 @@ pub(crate) async fn world(cx: Context) -> Result<()> {
         json!({ "name": name, "ahead_us": clock.ahead_us, "took_us": clock.took_us })
     });
     let hosts: Vec<_> = hosts.collect();
-    print(&json!({ "pes": cx.pes(), "hosts": hosts, "network": network::of_this_job() }))
+    // By now each PE has looked for work.
+    let boards = cx.statistics().await?.boards;
+    let network = network::of_this_job();
+    print(&json!({ "pes": cx.pes(), "hosts": hosts, "network": network, "boards": boards }))
 }
 
 fn host_name() -> String {

@@ -46,6 +46,7 @@ fn with_jobs(start: impl Fn(u32, &[&str]) -> Result<SmallJob, String>) -> Vec<Ch
             let (check, hosts) = world(&probe);
             checks.push(check);
             checks.extend(clocks(&hosts));
+            checks.extend(boards(&probe, hosts.len()));
             if !probe.has_ended() {
                 let found = "not tried, since the first small job did not end";
                 checks.push(Check::warning("deaths", found, "mend that first"));
@@ -134,6 +135,21 @@ fn small_job(
 
 fn not_started(name: &'static str, reason: &str) -> Check {
     Check::wrong(name, "no job can be started", reason)
+}
+
+/// Whether processes on the same of these hosts take tasks from each other's memory, if there are
+/// such and the job came so far.
+fn boards(probe: &SmallJob, hosts: usize) -> Option<Check> {
+    let [one] = &probe.said[..] else { return None };
+    let boards = one["boards"].as_u64().filter(|_| probe.processes as usize > hosts)?;
+    Some(match boards {
+        0 => Check::warning(
+            "boards",
+            "processes of a host take tasks from each other by message, not from memory",
+            "give them one process and one user namespace, and let them see each other in /proc",
+        ),
+        _ => Check::ok("boards", "processes of a host take tasks from each other's memory"),
+    })
 }
 
 /// Whether the processes are one world; and their hosts.
@@ -240,6 +256,17 @@ mod tests {
         );
         let none = world(&job(vec![], false)).0.to_string();
         assert!(none.starts_with("wrong    world     L: bad luck: see "), "{none}");
+    }
+
+    #[test]
+    fn boards_are_shown_where_processes_share_a_host() {
+        let shown = |open: u32, hosts| {
+            let probe = job(vec![json!({ "pes": 3, "boards": open })], true);
+            boards(&probe, hosts).map(|check| check.to_string())
+        };
+        assert_eq!(shown(0, 3), None);
+        assert!(shown(2, 2).is_some_and(|line| line.starts_with("ok       boards ")));
+        assert!(shown(0, 1).is_some_and(|line| line.starts_with("warning  boards ")));
     }
 
     #[test]

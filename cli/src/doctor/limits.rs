@@ -3,7 +3,6 @@
 use super::check::Check;
 use rustix::process::{Resource, getrlimit};
 use ultramarine_environment::shared_memory::{BYTES_EACH, FOLDER, SharedMemory};
-use ultramarine_taskset::board::{Board, OwnBoard, Refusal};
 
 /// What a process has open beside its connections to others.
 const FILES_APART: u64 = 128;
@@ -14,7 +13,7 @@ const THREADS_APART: u64 = 16;
 /// The fast networks, which read and write memory that must stay where it is.
 const FAST_NETWORKS: &str = "/sys/class/infiniband";
 
-pub(super) fn checks(processes: u32, per_host: u32) -> [Check; 5] {
+pub(super) fn checks(processes: u32, per_host: u32) -> [Check; 4] {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = u64::from(per_host) * THREADS_APART + cores as u64;
     [
@@ -31,7 +30,6 @@ pub(super) fn checks(processes: u32, per_host: u32) -> [Check; 5] {
         ),
         locked_memory(),
         shared_memory(per_host),
-        boards(),
     ]
 }
 
@@ -77,25 +75,6 @@ fn shared_memory(per_host: u32) -> Check {
             Check::warning("shm", found, mend)
         }
         Ok(space) => shared_memory_of(space, per_host, mend),
-    }
-}
-
-/// Whether processes can take tasks from each other's memory, as far as one process can see that.
-fn boards() -> Check {
-    let identity = [1, 1];
-    let opened = OwnBoard::create().map_err(Refusal::from).and_then(|own| {
-        own.board().announce(identity);
-        Board::open(own.address(), identity)
-    });
-    match opened {
-        Ok(_) => Check::ok("boards", "processes of a host take tasks from each other's memory"),
-        Err(reason) => {
-            let found = format!(
-                "processes of a host take no tasks from each other's memory, but by message: \
-                 {reason}"
-            );
-            Check::warning("boards", found, "allow memfd_create, and mount /proc")
-        }
     }
 }
 

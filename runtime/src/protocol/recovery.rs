@@ -87,9 +87,9 @@ impl Node {
             }) > 0
     }
 
-    /// Places one of the tasks that were lost twice on a random PE other than the root, if they
-    /// have waited too long for a PE that has nothing else to do: in a busy job there may be none.
-    /// Returns when the next is placed.
+    /// Places one of the tasks that were lost twice on a random PE within its radius, other than the
+    /// root, if they have waited too long for a PE that has nothing else to do: in a busy job there
+    /// may be none. Returns when the next is placed.
     pub(super) fn place_suspect(
         &mut self,
         now: Duration,

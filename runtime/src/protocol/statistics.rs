@@ -30,10 +30,13 @@ pub struct Statistics {
     pub lost: u64,
     /// Tasks that this PE dropped because their home had died.
     pub orphans: u64,
+    /// Boards of other PEs that this PE has open, to take tasks from them without a message. It
+    /// opens one when it first looks there for work.
+    pub boards: u64,
     /// Fishing and stealing by distance, the smallest distance first.
     pub by_distance: Vec<Traffic>,
-    /// The time from casting a FISH to receiving its SCHEDULE, or from the first look at boards to
-    /// having taken a task from one.
+    /// The time from casting a FISH to receiving its SCHEDULE, or from the first look for a
+    /// task to having taken one from a board.
     pub steal_latency: Histogram,
     /// The cost of finding the other PEs and staying connected with them: the sum over all PEs.
     pub upkeep: Upkeep,
@@ -127,6 +130,7 @@ impl Statistics {
         self.replicas += other.replicas;
         self.lost += other.lost;
         self.orphans += other.orphans;
+        self.boards += other.boards;
         self.steal_latency.merge(&other.steal_latency);
         self.upkeep = self.upkeep.zip(other.upkeep, |a, b| a + b);
         self.upkeep_most = self.upkeep_most.zip(other.upkeep_most, u64::max);
@@ -264,7 +268,7 @@ mod tests {
 
     /// With the figures 1, 2, 3 and so on, each times `factor`.
     fn all_different(factor: u64) -> Statistics {
-        let figures: Vec<u64> = (1..=22).map(|n| n * factor).collect();
+        let figures: Vec<u64> = (1..=24).map(|n| n * factor).collect();
         let upkeep = |at: usize| Upkeep {
             bootstrap_sent_bytes: figures[at],
             bootstrap_received_bytes: figures[at + 1],
@@ -279,6 +283,7 @@ mod tests {
         (all.notifies, all.acks, all.replicas) = (figures[9], figures[10], figures[11]);
         (all.lost, all.orphans) = (figures[12], figures[13]);
         (all.upkeep, all.upkeep_most) = (upkeep(14), upkeep(18));
+        (all.boards, all.at(Distance::ONE).from_boards) = (figures[22], figures[23]);
         all
     }
 

@@ -90,3 +90,22 @@ fn signals_come_behind_what_they_are_about() {
         assert!(!is_told || taken == Some(1));
     });
 }
+
+/// A signal that is raised again while its owner takes it is seen with what it is about, or is
+/// there still.
+#[test]
+fn a_signal_that_was_set_before_is_not_lost() {
+    loom::model(|| {
+        let (victim, thief) = (board(), board());
+        thief.raise(Signal::Posted, 0);
+        let (there, here) = (victim.clone(), thief.clone());
+        let other = thread::spawn(move || {
+            here.take_raised(Signal::Posted).for_each(drop);
+            take(&there, 1)
+        });
+        post(&victim, 0, 1);
+        thief.raise(Signal::Posted, 0);
+        let taken = other.join().unwrap();
+        assert!(taken.is_some() || thief.is_raised(Signal::Posted, 1));
+    });
+}

@@ -1,8 +1,13 @@
 //! One board, by hand and in other processes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
+
+use tempfile::NamedTempFile;
 
 use super::*;
 use crate::test_memory::TestMemory;
@@ -18,7 +23,7 @@ fn take<M: Memory>(board: &Board<M>, taker: u32, nearest: u8) -> Option<Vec<u8>>
 }
 
 #[test]
-fn a_taker_gets_the_smallest_shelf_that_reaches_it_and_of_that_the_oldest() {
+fn a_taker_gets_the_smallest_level_that_reaches_it_and_of_that_the_oldest() {
     let board = board();
     for (slot, (level, number)) in [(2, 1), (1, 4), (1, 3), (0, 2)].into_iter().enumerate() {
         board.post(slot, level, number, &[number as u8; 9]);
@@ -112,8 +117,8 @@ const TASKS: u64 = 20_000;
 /// A taker is killed each time that this many more are posted.
 const TASKS_TO_A_KILL: u64 = 2_000;
 
-/// What a taker calls itself when it runs in a process of its own. It counts each task that it has
-/// taken in its own board, and is killed at any time.
+/// What a taker does in a process of its own, which is killed at any time: it appends each task that
+/// it has taken to a file.
 #[test]
 #[ignore = "a process of other tests"]
 fn taker() {
@@ -121,6 +126,7 @@ fn taker() {
     let number = |at: usize| words[at].parse::<u64>().unwrap();
     let at = Address { process: number(0) as u32, descriptor: number(1) as u32 };
     let (taker, changes) = (number(2) as u32, number(3) as i64);
+    let mut log = File::options().append(true).open(&words[4]).unwrap();
     let board = Board::open(at, [1, 2]).unwrap();
     if changes > 0 {
         crate::crash::after(changes);
@@ -130,15 +136,16 @@ fn taker() {
         if board.take(taker, 0, &mut bytes) {
             let task = u64::from_le_bytes(bytes[..8].try_into().unwrap());
             assert!(bytes[8..].iter().all(|byte| *byte == task as u8), "the copy is whole");
+            log.write_all(&bytes[..8]).unwrap();
         } else {
             board.raise(Signal::Asks, taker as usize);
         }
     }
 }
 
-fn start(own: &OwnBoard, taker: u64, changes: i64) -> Child {
+fn start(own: &OwnBoard, taker: u64, changes: i64, log: &Path) -> Child {
     let Address { process, descriptor } = own.address();
-    let words = format!("{process} {descriptor} {taker} {changes}");
+    let words = format!("{process} {descriptor} {taker} {changes} {}", log.display());
     in_child("board::tests::taker", &words).spawn().unwrap()
 }
 
@@ -148,9 +155,11 @@ fn start(own: &OwnBoard, taker: u64, changes: i64) -> Child {
 fn takers_that_are_killed_take_each_task_once() {
     let own = OwnBoard::create().unwrap();
     own.board().announce([1, 2]);
-    let mut takers: BTreeMap<u64, Child> = (0..3).map(|n| (n, start(&own, n, 0))).collect();
+    let log = NamedTempFile::new().unwrap();
+    let start = |taker| start(&own, taker, 0, log.path());
+    let mut takers: BTreeMap<u64, Child> = (0..3).map(|taker| (taker, start(taker))).collect();
     let (mut here, mut posted, mut kills) = ([0; SLOTS], 0, 0);
-    let (mut taken, mut back, begun) = (0, 0, Instant::now());
+    let (mut taken, mut back, begun) = (0, BTreeSet::new(), Instant::now());
     while posted < TASKS || here != [0; SLOTS] {
         assert!(begun.elapsed() < PATIENCE, "{posted} posted, {taken} taken");
         for (slot, task) in here.iter_mut().enumerate() {
@@ -162,7 +171,7 @@ fn takers_that_are_killed_take_each_task_once() {
                 }
                 Slot::Ready if posted == TASKS || posted % 64 == 0 => {
                     if own.board().take_back(slot).is_ok() {
-                        (*task, back) = (0, back + 1);
+                        back.insert(std::mem::take(task));
                     }
                 }
                 Slot::Empty if posted < TASKS => {
@@ -181,15 +190,22 @@ fn takers_that_are_killed_take_each_task_once() {
             child.kill().unwrap();
             assert!(was_killed(child.wait().unwrap()), "{number}");
             kills += 1;
-            takers.insert(2 + kills, start(&own, 2 + kills, 0));
+            takers.insert(2 + kills, start(2 + kills));
         }
     }
     own.board().set_need(1);
     for mut child in takers.into_values() {
         assert!(child.wait().unwrap().success());
     }
-    assert_eq!(taken + back, TASKS);
-    assert!(taken > 0 && kills >= 5, "{taken} taken, {kills} kills");
+    let log = std::fs::read(log.path()).unwrap();
+    let logged = log.as_chunks().0.iter().map(|task| u64::from_le_bytes(*task));
+    let distinct: BTreeSet<u64> = logged.clone().collect();
+    assert_eq!(logged.count(), distinct.len(), "no task was taken twice");
+    assert!(distinct.is_disjoint(&back), "none was taken that is back");
+    // A taker may be killed between taking a task and saying so.
+    let unsaid = taken - distinct.len() as u64;
+    assert!(unsaid <= kills && kills >= 5, "{taken} taken, {unsaid} unsaid, {kills} kills");
+    assert_eq!(taken + back.len() as u64, TASKS);
 }
 
 /// A taker dies right after each change of the memory that it makes: the task is there still, or
@@ -204,7 +220,7 @@ fn a_taker_that_dies_at_any_point_leaves_the_board_as_it_was_or_its_number() {
         if changes == 3 {
             own.board().post(1, 0, 2, &2_u64.to_le_bytes());
         }
-        assert!(was_killed(start(&own, 5, changes).wait().unwrap()));
+        assert!(was_killed(start(&own, 5, changes, Path::new("/dev/null")).wait().unwrap()));
         seen.push([0, 1].map(|slot| own.board().slot(slot)));
         assert_eq!(own.board().is_raised(Signal::Asks, 6), changes > 1);
     }

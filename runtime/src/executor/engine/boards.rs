@@ -27,8 +27,8 @@ pub struct BoardSetup {
 }
 
 impl BoardSetup {
-    /// That of PE `me` is `own`, and `address` says where those of the others are, if they have
-    /// one. `None` if there are no others. The job has this key.
+    /// The board of PE `me` is `own`. Those of the other PEs are at these addresses; some may have
+    /// none. Returns `None` if all others have none. `key` is that of the job.
     pub fn new(
         me: Pe,
         topology: &Topology,
@@ -77,7 +77,7 @@ pub(crate) struct EngineBoards {
     posted: u64,
     /// What the others were told last.
     need: Option<Need>,
-    /// When this PE began to need tasks, if it has taken none since.
+    /// When this PE began to look for a task, if it has taken none since.
     needs_since: Option<Instant>,
     bytes: Vec<u8>,
     /// Whether a task was posted or taken, here or elsewhere, in this turn.
@@ -108,6 +108,11 @@ impl EngineBoards {
     /// Whether anything was posted or taken since the last call.
     pub(crate) fn take_used(&mut self) -> bool {
         std::mem::take(&mut self.was_used)
+    }
+
+    /// How many boards of other PEs are open.
+    pub(crate) fn open(&self) -> u64 {
+        self.others.values().filter(|other| matches!(other, Other::Open(_))).count() as u64
     }
 
     /// What was wrong with a board, if anything.
@@ -185,11 +190,7 @@ impl Boards for EngineBoards {
     }
 
     fn set_need(&mut self, need: Option<Need>) {
-        if need.is_none() {
-            self.needs_since = None;
-        } else if self.need.is_none() {
-            self.needs_since = Some(Instant::now());
-        }
+        self.needs_since = need.map(|_| self.needs_since.unwrap_or_else(Instant::now));
         if self.need != need {
             self.need = need;
             self.own.board().set_need(match need {

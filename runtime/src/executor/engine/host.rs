@@ -92,6 +92,7 @@ impl<S: EngineSite> Host for EngineHost<'_, S> {
                 }
                 Some(Packed::Guest(parcel)) => return Some(parcel),
                 Some(Packed::Later(task)) => {
+                    debug_assert!(self.state.to_pack_later.is_none(), "a task would be lost");
                     self.state.to_pack_later = Some(task);
                     return None;
                 }

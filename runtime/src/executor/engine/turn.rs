@@ -91,9 +91,10 @@ impl<S: EngineSite> Engine<S> {
         self.state.boards = Some(boards);
     }
 
-    /// The protocol's counters so far.
-    pub fn statistics(&self) -> &Statistics {
-        self.node.statistics()
+    /// What has been counted so far.
+    pub fn statistics(&self) -> Statistics {
+        let boards = self.state.boards.as_ref().map_or(0, EngineBoards::open);
+        Statistics { boards, ..self.node.statistics().clone() }
     }
 
     /// Whether everything that this PE sent has arrived.

@@ -193,7 +193,7 @@ impl Processor {
 
     /// What this PE has counted so far.
     pub(crate) fn local_statistics(&self) -> Statistics {
-        let of_engine = |engine: &Engine<_>| (engine.statistics().clone(), engine.connections());
+        let of_engine = |engine: &Engine<_>| (engine.statistics(), engine.connections());
         let counted = self.turns.engine().as_ref().map(of_engine);
         let (mut statistics, of_lanes) = counted.unwrap_or_default();
         count_ends();

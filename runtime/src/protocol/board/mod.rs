@@ -50,7 +50,7 @@ pub trait Boards {
     fn posters(&mut self, pes: &mut Vec<Pe>);
     /// Takes the task for a thief at distance `at_least` from the board of this PE, of the smallest
     /// radius and of these the oldest. Returns it, and how long this PE has
-    /// needed one, unless that has been said of another.
+    /// looked for one, unless that has been said of another since it began.
     fn steal(&mut self, from: Pe, at_least: Distance) -> Option<(Parcel, Option<Duration>)>;
     /// Asks this PE to post tasks.
     fn ask(&mut self, of: Pe);

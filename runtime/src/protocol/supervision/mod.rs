@@ -72,11 +72,11 @@
 //! where nothing else runs or waits, so that it does no more harm to other tasks. That PE gets no
 //! second one before the result of the first is at home: the thief may be idle again, but if it
 //! dies now, both count as lost with it. In a busy job there may be no such PE: if none of these
-//! tasks found one for two seconds, one is placed on a random PE. A task is given up when more than
-//! `max_replicas` PEs have died with it. It is also given up when only the supervisor and the root
-//! are left, if it was lost twice even while it was alone. If other PEs are left, but none within
-//! its radius, the radius is lifted instead. (So a job needs four PEs beside the root to find such
-//! a task out before it gets there.)
+//! tasks found one for two seconds, one is placed on a random PE within its radius. A task is given
+//! up when more than `max_replicas` PEs have died with it. It is also given up when only the
+//! supervisor and the root are left, if it was lost twice even while it was alone. If other PEs are
+//! left, but none within its radius, the radius is lifted instead. (So a job needs four PEs beside
+//! the root to find such a task out before it gets there.)
 //!
 //! The price: while only lost tasks are left to do, their supervisor runs none of them.
 

@@ -166,6 +166,52 @@ fn a_task_that_is_on_no_board_goes_in_a_message() {
     assert_eq!(world.queued(0) + given.len(), 4);
 }
 
+/// It would get twice what it needs.
+#[test]
+fn a_fish_gets_nothing_beside_what_is_posted_for_its_thief() {
+    for comes_first in ["the bit", "the FISH"] {
+        let mut world = host_of(3);
+        world.spawn_many(8, 0, Distance::ONE, 8);
+        world.nodes[1].note_giver(pe(0));
+        world.tick(1, true);
+        let (_, fish) = world.catch_fish();
+        if comes_first == "the bit" {
+            world.tick(0, false);
+        }
+        let shared = (world.ready(0), world.queued(0));
+        world.handle(0, 1, Message::Fish(fish));
+        assert_eq!((world.ready(0), world.queued(0)), (2, 6), "{comes_first}");
+        assert!(comes_first == "the FISH" || shared == (2, 6));
+        let answer = world.flying.pop().map(|letter| letter.message);
+        assert!(matches!(answer, Some(Message::NoWork { .. })), "{comes_first}: {answer:?}");
+        world.handle(1, 0, answer.expect("it is there"));
+        world.tick(1, true);
+        assert_eq!((from_boards(&world, 1), world.queued(1)), (2, 2), "{comes_first}");
+        // Another thief is served as ever.
+        world.handle(0, 2, Message::Fish(fish_of(2)));
+        assert!(!world.take_schedules().is_empty());
+    }
+}
+
+/// A FISH that gets a task which is packed later gets none from the board as well.
+#[test]
+fn what_is_packed_later_is_not_mixed_with_what_is_posted() {
+    let mut world = host_of(3);
+    world.spawn_many(4, 0, Distance::ONE, 8);
+    ask(&mut world, 1, 0);
+    while world.run_one(0).is_some() {}
+    world.seats[0].packed_at_once = 50;
+    world.spawn_many(4, 0, Distance::ONE, 60);
+    world.handle(0, 2, Message::Fish(fish_of(2)));
+    let packing = std::mem::take(&mut world.seats[0].packing);
+    assert_eq!((packing.len(), world.ready(0), world.queued(0)), (1, 2, 3));
+    assert_eq!(packing[0].0.thief, pe(2));
+    for (fish, parcel) in packing {
+        world.act(0, |node, seat| node.hand_over(&fish, parcel, seat));
+    }
+    assert_eq!(world.take_schedules().concat().len(), 1);
+}
+
 /// Its FISH is on the way as well: if each got one, the thief would have more than it needs.
 #[test]
 fn only_fishes_get_tasks_while_they_are_long() {

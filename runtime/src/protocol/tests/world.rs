@@ -38,6 +38,11 @@ pub(super) struct Seat {
     /// Whether its tasks are forks.
     pub(super) has_forks: bool,
     boards: Option<SeatBoards>,
+    /// A task with a longer body is packed later.
+    pub(super) packed_at_once: usize,
+    to_pack: Option<Parcel>,
+    /// What is being packed, and for which FISH.
+    pub(super) packing: Vec<(Fish, Parcel)>,
 }
 
 impl Seat {
@@ -75,7 +80,22 @@ impl Host for Seat {
         self.pool.len()
     }
     fn take(&mut self, at_least: Distance) -> Option<Parcel> {
-        self.pool.select_remote(self.radii.shelf(at_least))
+        let parcel = self.pool.select_remote(self.radii.shelf(at_least))?;
+        if parcel.body.len() <= self.packed_at_once {
+            return Some(parcel);
+        }
+        let before = self.to_pack.replace(parcel);
+        assert_eq!(before, None, "it is lost");
+        None
+    }
+    fn packs_later(&mut self, fish: &Fish) -> bool {
+        let parcel = self.to_pack.take();
+        let is_there = parcel.is_some();
+        self.packing.extend(parcel.map(|parcel| (*fish, parcel)));
+        is_there
+    }
+    fn has_to_pack(&self) -> bool {
+        self.to_pack.is_some()
     }
     fn took_fork(&self) -> bool {
         self.has_forks
@@ -177,6 +197,9 @@ impl World {
             shut_down: 0,
             spawned: 0,
             has_forks: false,
+            packed_at_once: usize::MAX,
+            to_pack: None,
+            packing: Vec::new(),
             boards: None,
         };
         World {
