@@ -79,6 +79,8 @@ mod state;
 mod sync;
 #[cfg(test)]
 mod test_memory;
+#[cfg(all(test, not(loom)))]
+mod test_process;
 
 pub use limits::WORKERS_MAX;
 #[cfg(not(loom))]

@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use super::*;
 use crate::test_memory::TestMemory;
-use crate::tests::{in_child, was_killed, words};
+use crate::test_process::{in_child, was_killed, words};
 
 fn board() -> Board<TestMemory> {
     Board::new(TestMemory::new(WORDS))

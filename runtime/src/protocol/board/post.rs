@@ -86,7 +86,12 @@ impl Node {
 
     /// Takes back those of these tasks of the PE `home` that are on the board: they are about to be
     /// cancelled.
-    pub(in crate::protocol) fn take_back_all_of(&mut self, home: Pe, futures: &[u64], host: &mut impl Host) {
+    pub(in crate::protocol) fn take_back_all_of(
+        &mut self,
+        home: Pe,
+        futures: &[u64],
+        host: &mut impl Host,
+    ) {
         let is_it =
             |parcel: &Parcel| parcel.task.home == home && futures.contains(&parcel.task.future);
         for slot in 0..self.board.posted.len() {

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use super::{Place, in_child, options, was_killed, words};
+use super::{Place, options};
 use crate::mapped::collect::used;
+use crate::test_process::{in_child, was_killed, words};
 use crate::{Arena, Call, Result, Worker, crash};
 
 const TASK: [u8; 16] = [1; 16];

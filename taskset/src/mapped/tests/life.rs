@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use ultramarine_testkit::eventually;
 
-use super::{Place, in_child, options, was_killed, words};
+use super::{Place, options};
 use crate::mapped::task::TaskRef;
 use crate::mapped::worker::life::{Life, Phase};
 use crate::state::{Runner, State};
 use crate::sync::Ordering::{Acquire, Release};
+use crate::test_process::{in_child, was_killed, words};
 use crate::{Arena, Error, Options, Result, Worker};
 
 const CODE: [u8; 16] = [5; 16];
