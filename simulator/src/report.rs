@@ -153,7 +153,7 @@ impl RunReport {
         let counts = workers.counts;
         self.tasks += counts.started;
         self.computed += Duration::from_nanos(counts.computed_ns);
-        self.statistics.merge(statistics);
+        self.statistics.merge(&statistics);
         self.replicas += statistics.replicas;
         self.orphans += statistics.orphans + counts.orphans;
         self.poisons += counts.given_up;

@@ -292,7 +292,7 @@ impl Simulation {
                 }
                 WorkerEffect::Mark => {
                     if let Some(pe) = &self.pes[at.index()] {
-                        let counters = pe.engine.statistics().clone();
+                        let counters = pe.engine.statistics();
                         self.report.marks.push((Duration::from_nanos(self.now), counters));
                     }
                 }

@@ -187,7 +187,8 @@ impl Queue {
     }
 
     /// Gives the queue a longer ring: `length` entries, a power of two, in the `8 * length` bytes
-    /// from `offset`, which is a multiple of [`RING_ALIGN`]. Their content does not matter.
+    /// from `offset`, which is a multiple of [`RING_ALIGN`] and not 0. Their content does not
+    /// matter.
     ///
     /// A thief may still read the old ring, and an owner that was taken for dead write to it. It
     /// can be freed when no such worker is left, for example after all have met at a barrier. All

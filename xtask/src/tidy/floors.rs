@@ -44,13 +44,14 @@ const HOUSES: [House; 5] = [
         folder: "taskset/src/",
         path: "crate::",
         floors: &[
-            &["crash", "limits"],
+            &["crash", "limits", "test_process"],
             &["sync"],
             &["memory", "state"],
             &["closing", "test_memory"],
             &["model"],
             &["barrier", "queue"],
             &["mapped"],
+            &["board"],
         ],
     },
     House {
@@ -59,7 +60,7 @@ const HOUSES: [House; 5] = [
         floors: &[
             &["error", "shared"],
             &["arena"],
-            &["blocks", "board"],
+            &["blocks"],
             &["table", "task"],
             &["dependencies", "set"],
             &["cell", "worker"],

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Instant;
 use ultramarine::taskset::Memory;
 use ultramarine::taskset::barrier::{Barrier, Member, pause};
-use ultramarine::taskset::queue::{Queue, Steal};
+use ultramarine::taskset::queue::{Queue, RING_ALIGN, Steal};
 
 const SAMPLES: usize = 31;
 const BATCH: u64 = 1000;
@@ -35,12 +35,10 @@ impl Memory for Ring {
 }
 
 pub(super) fn measure(bench: &Bench, report: &Report) {
-    let ring = Ring((0..RING_LENGTH).map(|_| AtomicU64::new(0)).collect());
+    let words = RING_ALIGN / 8 + RING_LENGTH;
+    let ring = Ring((0..words).map(|_| AtomicU64::new(0)).collect());
     let queue = Queue::default();
-    if queue.grow(&ring, 0, RING_LENGTH).is_err() {
-        report.text("the queue refuses its ring");
-        return;
-    }
+    queue.grow(&ring, RING_ALIGN, RING_LENGTH).expect("the ring is as the queue wants it");
     let samples = bench.rounds(SAMPLES);
     one_thread(report, samples, &queue, &ring);
     another_thread(report, &queue, &ring);
