@@ -87,7 +87,7 @@ impl Node {
             }) > 0
     }
 
-    /// Places one of the tasks that were lost twice on a random PE within its radius, other than the
+    /// Places one of the tasks that were lost twice on a random PE within its radius, but not the
     /// root, if they have waited too long for a PE that has nothing else to do: in a busy job there
     /// may be none. Returns when the next is placed.
     pub(super) fn place_suspect(

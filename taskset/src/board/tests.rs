@@ -117,8 +117,8 @@ const TASKS: u64 = 20_000;
 /// A taker is killed each time that this many more are posted.
 const TASKS_TO_A_KILL: u64 = 2_000;
 
-/// What a taker does in a process of its own, which is killed at any time: it appends each task that
-/// it has taken to a file.
+/// What a taker does in a process of its own, which is killed at any time: it appends each task
+/// that it has taken to a file.
 #[test]
 #[ignore = "a process of other tests"]
 fn taker() {

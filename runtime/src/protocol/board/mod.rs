@@ -13,8 +13,8 @@
 //!
 //! A PE that asks is like a FISH that waits there: the same tasks are given, and the same are kept.
 //! They are only not given yet: the PE takes back what no other has taken when its own tasks have
-//! run out, when a FISH asks for it, and when it is cancelled. A FISH of a PE for which something is
-//! posted is answered with NOWORK: it would get twice what it needs.
+//! run out, when a FISH asks for it, and when it is cancelled. If something is posted for a PE, its
+//! FISH is answered with NOWORK: it would get twice what it needs.
 //!
 //! A task that is too long for a board goes in a SCHEDULE. A PE that asks by a bit alone is about to
 //! cast a FISH, or needs nothing any more. So while tasks are long, only FISHes get any; or two PEs
