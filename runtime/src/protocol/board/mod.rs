@@ -16,10 +16,10 @@
 //! run out, when a FISH asks for it, and when it is cancelled. If something is posted for a PE, its
 //! FISH is answered with NOWORK: it would get twice what it needs.
 //!
-//! A task that is too long for a board goes in a SCHEDULE. A PE that asks by a bit alone is about to
-//! cast a FISH, or needs nothing any more. So while tasks are long, only FISHes get any; or two PEs
-//! would steal them from each other to and fro. (Merge sort on 2 PEs: 39 to 66 steals instead of 18,
-//! and a time of 0.86 s instead of 0.73.)
+//! A task that is too long for a board goes in a SCHEDULE. A PE that asks by a bit alone is about
+//! to cast a FISH, or needs nothing any more. So while tasks are long, only FISHes get any; or two
+//! PEs would steal them from each other to and fro. (Merge sort on 2 PEs: 39 to 66 steals instead
+//! of 18, and a time of 0.86 s instead of 0.73.)
 //!
 //! A host whose PEs cannot see each other's memory has no boards, nor has a simulated one: then all
 //! tasks are stolen by message.
