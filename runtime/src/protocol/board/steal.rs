@@ -21,7 +21,7 @@ impl Node {
         if queued == 0 && need > Need::Ahead && self.take_back_youngest(host) {
             return true;
         }
-        let missing = (most + 1).saturating_sub(queued + self.board.count);
+        let missing = most.saturating_add(1).saturating_sub(queued + self.board.count);
         let Some(boards) = host.boards() else { return false };
         if missing == 0 {
             boards.set_need(None);

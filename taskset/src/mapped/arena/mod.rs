@@ -170,10 +170,11 @@ impl Space {
                 reserve(&self.file, pages_at + old * PAGE_BYTES, (end - old) * PAGE_BYTES)
             };
             let step = wanted.max(old + STEP_PAGES).min(pages);
-            let end = if reserve(step).is_ok() { step } else { wanted };
-            if end < step {
-                reserve(end).map_err(|error| self.no_room((end - old) * PAGE_BYTES, error))?;
-            }
+            let no_room = |error| self.no_room((wanted - old) * PAGE_BYTES, error);
+            let end = match reserve(step) {
+                Ok(()) => step,
+                Err(_) => reserve(wanted).map(|()| wanted).map_err(no_room)?,
+            };
             let committed = &self.header().committed;
             // If another was quicker, there may be enough now.
             let _ = committed.compare_exchange(old, end, AcqRel, Acquire);
