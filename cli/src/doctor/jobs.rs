@@ -29,8 +29,8 @@ const CLOCKS_APART_US: i64 = 50_000;
 /// command line.
 fn not_for_probes() -> impl Iterator<Item = String> {
     let others = variables::TABLE.iter().filter(|variable| variable.scope != Scope::Machine);
-    let given = variables::of_setting(START_DEADLINE.0);
-    others.map(|variable| variable.name.to_owned()).chain([given])
+    let settings = [START_DEADLINE.0, "steal_in_memory"].map(variables::of_setting);
+    others.map(|variable| variable.name.to_owned()).chain(settings)
 }
 
 pub(super) fn checks(job: &JobArguments, allocation: Option<&Allocation>) -> Vec<Check> {
@@ -141,7 +141,8 @@ fn not_started(name: &'static str, reason: &str) -> Check {
 /// such and the job came so far.
 fn boards(probe: &SmallJob, hosts: usize) -> Option<Check> {
     let [one] = &probe.said[..] else { return None };
-    let boards = one["boards"].as_u64().filter(|_| probe.processes as usize > hosts)?;
+    let is_shared = hosts > 0 && probe.processes as usize > hosts;
+    let boards = one["boards"].as_u64().filter(|_| is_shared)?;
     Some(match boards {
         0 => Check::warning(
             "boards",
@@ -264,7 +265,7 @@ mod tests {
             let probe = job(vec![json!({ "pes": 3, "boards": open })], true);
             boards(&probe, hosts).map(|check| check.to_string())
         };
-        assert_eq!(shown(0, 3), None);
+        assert_eq!([shown(0, 3), shown(0, 0)], [None, None]);
         assert!(shown(2, 2).is_some_and(|line| line.starts_with("ok       boards ")));
         assert!(shown(0, 1).is_some_and(|line| line.starts_with("warning  boards ")));
     }

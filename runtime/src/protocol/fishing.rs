@@ -74,7 +74,7 @@ impl Node {
     }
 
     /// The number of tasks that wait in the pool and on the board.
-    fn waiting_here(&self, host: &impl Host) -> usize {
+    pub(super) fn waiting_here(&self, host: &impl Host) -> usize {
         host.queued() + self.board.len()
     }
 
@@ -84,6 +84,7 @@ impl Node {
         if let Some(boards) = host.boards().filter(|boards| boards.host().contains(victim)) {
             boards.ask(victim);
         }
+        self.board.take_has_taken();
         self.fishing.serial += 1;
         self.fishing.need_sent = self.fishing.need;
         let least = self.settings.fishing.min_fish_delay;
@@ -221,7 +222,7 @@ impl Node {
         });
         match given {
             _ if host.packs_later(fish) => {
-                self.board.note_length(true);
+                self.board.note_length(host.boards().is_some());
                 Shared::Some
             }
             0 if is_unsuitable => Shared::Unsuitable,
@@ -390,8 +391,13 @@ impl Node {
         if serial != self.fishing.serial {
             return;
         }
-        self.fishing.fish = FishState::BackingOff { until: again };
         self.fishing.note_answer(&self.settings.fishing);
+        if self.board.take_has_taken() {
+            // The answer to a FISH beside which something was posted.
+            self.fishing.fish = FishState::Resting;
+            return;
+        }
+        self.fishing.fish = FishState::BackingOff { until: again };
         let most = self.settings.fishing.max_fish_delay.max(self.settings.fishing.min_fish_delay);
         self.fishing.delay = (self.fishing.delay * 2).min(most);
         self.search_on();

@@ -108,9 +108,9 @@ impl Node {
             let mut random = || host.random();
             let mut victim =
                 || first_victim(&self.topology, &self.living, self.me, radius, &mut random);
-            let to = (0..TRIES).map_while(|_| victim());
+            let to = (0..TRIES).map_while(|_| victim()).filter(|pe| *pe != self.root);
             let to = to.reduce(|a, b| if self.supervision.has_suspect(a) { b } else { a });
-            if let Some(to) = to.filter(|to| *to != self.root) {
+            if let Some(to) = to {
                 let radii = self.topology.distance(self.me, to)..=Distance::ONE;
                 let mut recover = |suspicion| self.supervision.recover(suspicion, radii.clone());
                 if let Some(mut parcel) = suspicions.into_iter().find_map(&mut recover) {

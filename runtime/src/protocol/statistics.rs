@@ -30,8 +30,8 @@ pub struct Statistics {
     pub lost: u64,
     /// Tasks that this PE dropped because their home had died.
     pub orphans: u64,
-    /// Boards of other PEs that this PE has open, to take tasks from them without a message. It
-    /// opens one when it first looks there for work.
+    /// Boards of other PEs that this PE has open, so that either takes tasks of the other without a
+    /// message. It opens one when it first needs it.
     pub boards: u64,
     /// Fishing and stealing by distance, the smallest distance first.
     pub by_distance: Vec<Traffic>,

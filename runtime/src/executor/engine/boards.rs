@@ -17,6 +17,9 @@ use ultramarine_topology::{Ball, Distance, Pe, Topology};
 /// The longest body of a task on a board. What is beside it takes some 40 bytes at most.
 const BODY_BYTES_MAX: usize = BYTES_MAX - 64;
 
+/// How much a PE needs tasks is in this number of bits of a word; the others say how many it has.
+const NEED_BITS: u32 = 2;
+
 /// The boards of the PEs of one host, before any other is open.
 pub struct BoardSetup {
     pub(crate) own: Arc<OwnBoard>,
@@ -76,7 +79,7 @@ pub(crate) struct EngineBoards {
     /// The number of tasks posted.
     posted: u64,
     /// What the others were told last.
-    need: Option<Need>,
+    need: Option<(Need, u64)>,
     /// When this PE began to look for a task, if it has taken none since.
     needs_since: Option<Instant>,
     bytes: Vec<u8>,
@@ -189,16 +192,17 @@ impl Boards for EngineBoards {
         SLOTS
     }
 
-    fn set_need(&mut self, need: Option<Need>) {
+    fn set_need(&mut self, need: Option<(Need, u64)>) {
         self.needs_since = need.map(|_| self.needs_since.unwrap_or_else(Instant::now));
         if self.need != need {
             self.need = need;
-            self.own.board().set_need(match need {
-                None => 0,
-                Some(Need::Ahead) => 1,
-                Some(Need::Starving) => 2,
-                Some(Need::Idle) => 3,
-            });
+            let bits = |need| match need {
+                Need::Ahead => 1,
+                Need::Starving => 2,
+                Need::Idle => 3,
+            };
+            let bits = need.map_or(0, |(need, queued)| bits(need) | queued << NEED_BITS);
+            self.own.board().set_need(bits);
         }
     }
 
@@ -231,14 +235,16 @@ impl Boards for EngineBoards {
         self.raised(Signal::Asks, pes);
     }
 
-    fn need_of(&mut self, pe: Pe) -> Option<Need> {
-        match self.other(pe).map(Board::need) {
-            Some(0) => None,
-            Some(1) => Some(Need::Ahead),
-            Some(3) => Some(Need::Idle),
-            // Of a PE whose board this one cannot open it is known only that it asks.
-            Some(_) | None => Some(Need::Starving),
-        }
+    fn need_of(&mut self, pe: Pe) -> Option<(Need, u64)> {
+        // Of a PE whose board this one cannot open it is known only that it asks.
+        let Some(bits) = self.other(pe).map(Board::need) else { return Some((Need::Starving, 0)) };
+        let need = match bits & ((1 << NEED_BITS) - 1) {
+            0 => return None,
+            1 => Need::Ahead,
+            2 => Need::Starving,
+            _ => Need::Idle,
+        };
+        Some((need, bits >> NEED_BITS))
     }
 
     fn fits(&self, parcel: &Parcel) -> bool {
@@ -260,11 +266,10 @@ impl Boards for EngineBoards {
         true
     }
 
-    fn announce(&mut self, to: Pe) {
+    fn announce(&mut self, to: Pe) -> bool {
         let me = self.index(self.me);
-        if let Some(board) = self.other(to) {
-            board.raise(Signal::Posted, me);
-        }
+        let board = self.other(to);
+        board.map(|board| board.raise(Signal::Posted, me)).is_some()
     }
 
     fn taker(&mut self, slot: usize) -> Option<Pe> {

@@ -1,7 +1,7 @@
 //! What a PE does with its own board.
 
 use super::{BoardState, POSTED_FOR_EACH, Posted};
-use crate::protocol::fishing::Shared;
+use crate::protocol::fishing::{Shared, fair};
 use crate::protocol::message::{Fish, Message, Need, Parcel};
 use crate::protocol::node::{Host, Node};
 use crate::protocol::phase::Phase;
@@ -129,15 +129,16 @@ impl Node {
             (*depth, *taken) = ((2 * *depth).min(slots), 0);
         }
         let mut askers = std::mem::take(&mut self.board.askers);
+        self.board.served.retain(|pe| !self.living.is_dead(*pe));
         let mut asked = 0;
         askers.retain(|thief| {
-            let Some(need) = self.need_of(*thief, host) else { return false };
+            let Some((need, queued)) = self.need_of(*thief, host) else { return false };
             if self.board.are_long {
                 return false;
             }
             asked += 1;
             let (thief, patience) = (*thief, Duration::ZERO);
-            let fish = Fish { thief, serial: 0, hops_left: 0, need, queued: 0, patience };
+            let fish = Fish { thief, serial: 0, hops_left: 0, need, queued, patience };
             self.post_for(&fish, asked, host) == Shared::Nothing
         });
         self.board.askers = askers;
@@ -155,23 +156,29 @@ impl Node {
     ) -> Shared {
         let Some(boards) = host.boards() else { return Shared::Nothing };
         self.board.read_askers(boards);
-        let served = self.board.served.len();
-        self.board.served.retain(|pe| *pe != fish.thief);
         let distance = self.topology.distance(self.me, fish.thief);
-        if self.board.served.len() < served && self.posted_for(distance) > 0 {
+        if self.board.served.remove(&fish.thief)
+            && self.posted_for(distance) > 0
+            && host.boards().is_some_and(|boards| boards.announce(fish.thief))
+        {
             return Shared::Posted;
         }
         if self.board.are_long || !host.may_pack() || !self.board.askers.contains(&fish.thief) {
             return Shared::Nothing;
         }
-        self.board.forget(fish.thief);
         let shared = self.post_for(fish, 1, host);
-        self.board.served.retain(|pe| *pe != fish.thief);
+        if shared == Shared::Posted {
+            self.board.forget(fish.thief);
+            if !self.board.served.remove(&fish.thief) {
+                // It cannot know.
+                return Shared::Nothing;
+            }
+        }
         shared
     }
 
-    /// How much a PE needs tasks, unless it is dead or has enough.
-    fn need_of(&self, thief: Pe, host: &mut impl Host) -> Option<Need> {
+    /// How much a PE needs tasks, and how many it has, unless it is dead or has enough.
+    fn need_of(&self, thief: Pe, host: &mut impl Host) -> Option<(Need, u64)> {
         if self.living.is_dead(thief) {
             return None;
         }
@@ -182,12 +189,9 @@ impl Node {
     fn post_for(&mut self, fish: &Fish, asked: usize, host: &mut impl Host) -> Shared {
         let distance = self.topology.distance(self.me, fish.thief);
         let kept = self.kept(fish.need);
-        while self.posted_for(distance) < self.board.depth * asked {
-            let queued = host.queued();
-            // Never more than half of all, as for a FISH.
-            if queued <= kept || 2 * self.board.count >= queued + self.board.count {
-                break;
-            }
+        // As many as the FISH would get.
+        let most = fair(self.waiting_here(host), fish).min(self.board.depth * asked);
+        while self.posted_for(distance) < most && host.queued() > kept {
             let Some(slot) = self.empty_slot(host) else { break };
             let Some(parcel) = host.take(distance) else {
                 if host.packs_later(fish) {
@@ -215,8 +219,9 @@ impl Node {
         if self.posted_for(distance) == 0 {
             return Shared::Nothing;
         }
-        host.boards().into_iter().for_each(|boards| boards.announce(fish.thief));
-        self.board.served.push(fish.thief);
+        if host.boards().is_some_and(|boards| boards.announce(fish.thief)) {
+            self.board.served.insert(fish.thief);
+        }
         Shared::Posted
     }
 

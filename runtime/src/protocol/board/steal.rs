@@ -27,23 +27,31 @@ impl Node {
             boards.set_need(None);
             return false;
         }
-        boards.set_need(Some(need));
+        boards.set_need(Some((need, queued as u64)));
         let neighbours = boards.host();
         let wanted = missing.min(self.settings.fishing.schedule_tasks_max);
         let giver = self.fishing.giver.filter(|giver| neighbours.contains(*giver));
         if giver.is_some_and(|giver| self.take_from(giver, wanted, host)) {
             return true;
         }
-        let mut candidates = Vec::new();
-        host.boards().into_iter().for_each(|boards| boards.posters(&mut candidates));
-        if self.fishing.fish == FishState::Resting {
-            self.add_near(neighbours, &mut candidates, host);
+        host.boards().into_iter().for_each(|boards| boards.posters(&mut self.board.posters));
+        self.board.posters.sort_unstable();
+        self.board.posters.dedup();
+        while let Some(from) = self.board.posters.pop() {
+            if self.take_from(from, wanted, host) {
+                return true;
+            }
         }
-        candidates.into_iter().any(|from| self.take_from(from, wanted, host))
+        let near = match self.fishing.fish {
+            FishState::Resting => self.nearest(neighbours, host),
+            _ => Vec::new(),
+        };
+        near.into_iter().any(|from| self.take_from(from, wanted, host))
     }
 
-    /// Adds the nearest PEs of this host, beginning at a random one among equals.
-    fn add_near(&self, neighbours: Ball, candidates: &mut Vec<Pe>, host: &mut impl Host) {
+    /// The nearest PEs of this host, beginning at a random one among equals.
+    fn nearest(&self, neighbours: Ball, host: &mut impl Host) -> Vec<Pe> {
+        let mut nearest = Vec::new();
         let mut inner = self.topology.ball(self.me, Distance::ZERO);
         for radius in self.topology.radii() {
             let ball = self.topology.ball(self.me, *radius);
@@ -53,9 +61,10 @@ impl Node {
             let begin = (host.random() % u64::from(ball.len())) as u32;
             let all = (0..ball.len()).map(|n| ball.at((begin + n) % ball.len()));
             let new = all.filter(|pe| !inner.contains(*pe) && !self.living.is_dead(*pe));
-            candidates.extend(new.take(LOOKS_MAX.saturating_sub(candidates.len())));
+            nearest.extend(new.take(LOOKS_MAX.saturating_sub(nearest.len())));
             inner = ball;
         }
+        nearest
     }
 
     /// Takes tasks from the board of this PE. Returns whether there was one.
@@ -78,6 +87,7 @@ impl Node {
         }
         if has_some {
             self.note_giver(from);
+            self.board.has_taken = true;
             if let FishState::BackingOff { .. } = self.fishing.fish {
                 self.fishing.fish = FishState::Resting;
             }

@@ -17,7 +17,7 @@ pub(super) struct Sheet {
     posted: u64,
     askers: BTreeSet<Pe>,
     posters: BTreeSet<Pe>,
-    need: Option<Need>,
+    need: Option<(Need, u64)>,
 }
 
 impl Sheet {
@@ -42,6 +42,8 @@ pub(super) struct SeatBoards {
     sheets: Sheets,
     /// A task with a longer body is on no board.
     bytes_max: usize,
+    /// Whether it looks for a task.
+    is_timed: bool,
 }
 
 /// The length of the longest body, and the number of slots.
@@ -49,7 +51,7 @@ pub(super) const LIMITS: (usize, usize) = (100, 4);
 
 impl SeatBoards {
     pub(super) fn new(me: Pe, host: Ball, sheets: Sheets) -> Self {
-        SeatBoards { me, host, sheets, bytes_max: LIMITS.0 }
+        SeatBoards { me, host, sheets, bytes_max: LIMITS.0, is_timed: false }
     }
 
     fn with<R>(&self, pe: Pe, act: impl FnOnce(&mut Sheet) -> R) -> R {
@@ -69,7 +71,8 @@ impl Boards for SeatBoards {
         LIMITS.1
     }
 
-    fn set_need(&mut self, need: Option<Need>) {
+    fn set_need(&mut self, need: Option<(Need, u64)>) {
+        self.is_timed = need.is_some();
         self.with(self.me, |own| own.need = need);
     }
 
@@ -78,7 +81,7 @@ impl Boards for SeatBoards {
     }
 
     fn steal(&mut self, from: Pe, at_least: Distance) -> Option<(Parcel, Option<Duration>)> {
-        self.with(from, |sheet| {
+        let parcel = self.with(from, |sheet| {
             let ready = sheet
                 .slots
                 .iter_mut()
@@ -87,8 +90,10 @@ impl Boards for SeatBoards {
             let (parcel, _, taker) =
                 ready.min_by_key(|(parcel, number, _)| (parcel.radius, *number))?;
             *taker = Some(self.me);
-            Some((parcel.clone(), Some(Duration::from_nanos(300))))
-        })
+            Some(parcel.clone())
+        })?;
+        let took = std::mem::take(&mut self.is_timed).then(|| Duration::from_nanos(300));
+        Some((parcel, took))
     }
 
     fn ask(&mut self, of: Pe) {
@@ -99,7 +104,7 @@ impl Boards for SeatBoards {
         pes.extend(self.with(self.me, |own| std::mem::take(&mut own.askers)));
     }
 
-    fn need_of(&mut self, pe: Pe) -> Option<Need> {
+    fn need_of(&mut self, pe: Pe) -> Option<(Need, u64)> {
         self.with(pe, |sheet| sheet.need)
     }
 
@@ -119,8 +124,9 @@ impl Boards for SeatBoards {
         fits
     }
 
-    fn announce(&mut self, to: Pe) {
+    fn announce(&mut self, to: Pe) -> bool {
         self.with(to, |sheet| sheet.posters.insert(self.me));
+        true
     }
 
     fn taker(&mut self, slot: usize) -> Option<Pe> {

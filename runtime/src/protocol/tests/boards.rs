@@ -3,7 +3,7 @@
 use super::board_memory::LIMITS;
 use super::world::{World, eight, fish_of, flat, parcel, pe, settings};
 use crate::protocol::message::Bytes;
-use crate::protocol::{Host as _, Message, Need, Parcel, TaskId, Version};
+use crate::protocol::{Fish, Host as _, Message, Need, Parcel, TaskId, Version};
 use ultramarine_topology::Distance;
 
 /// PEs of one host.
@@ -17,7 +17,7 @@ fn host_of(pes: u32) -> World {
 fn ask(world: &mut World, thief: u32, victim: u32) {
     world.act(thief, |_, seat| {
         let boards = seat.boards().expect("they share their boards");
-        boards.set_need(Some(Need::Starving));
+        boards.set_need(Some((Need::Starving, 0)));
         boards.ask(pe(victim));
     });
     world.tick(victim, false);
@@ -52,7 +52,7 @@ fn a_task_is_stolen_without_a_message() {
     assert_eq!((world.ready(0), world.queued(1), from_boards(&world, 1)), (0, 2, 2));
     let row = &world.nodes[1].statistics().by_distance[1];
     assert_eq!((row.steals, row.bytes, row.schedules), (2, 16, 0));
-    assert_eq!(world.nodes[1].statistics().steal_latency.count(), 2);
+    assert_eq!(world.nodes[1].statistics().steal_latency.count(), 1);
     let first = world.seats[1].oldest();
     assert_eq!(first, Some((tasks[0], version(1))), "the oldest");
 }
@@ -191,6 +191,54 @@ fn a_fish_gets_nothing_beside_what_is_posted_for_its_thief() {
         world.handle(0, 2, Message::Fish(fish_of(2)));
         assert!(!world.take_schedules().is_empty());
     }
+}
+
+/// Two PEs that are busy would else steal one task from each other for ever.
+#[test]
+fn a_thief_never_has_more_than_its_victim() {
+    for (queued, posted) in [(0, 1), (1, 0)] {
+        let mut world = host_of(2);
+        world.spawn_many(3, 0, Distance::ONE, 8);
+        world.act(1, |_, seat| {
+            let boards = seat.boards().expect("they share their boards");
+            boards.set_need(Some((Need::Ahead, queued + 1)));
+            boards.ask(pe(0));
+        });
+        world.tick(0, false);
+        assert_eq!(world.ready(0), posted, "it has {} of its own", queued + 1);
+    }
+}
+
+/// Its FISH is elsewhere by then.
+#[test]
+fn a_pe_whose_fish_found_nothing_is_posted_for_later() {
+    let mut world = host_of(3);
+    world.nodes[1].note_giver(pe(0));
+    world.tick(1, true);
+    let (_, fish) = world.catch_fish();
+    world.handle(0, 1, Message::Fish(Fish { hops_left: 1, ..fish }));
+    world.flying.clear();
+    world.spawn_many(6, 0, Distance::ONE, 8);
+    world.tick(0, false);
+    assert_eq!(world.ready(0), 2);
+}
+
+/// Its FISH was answered before it had looked at the board, or after.
+#[test]
+fn a_thief_that_has_taken_a_task_does_not_back_off() {
+    let mut world = host_of(3);
+    world.spawn_many(8, 0, Distance::ONE, 8);
+    world.nodes[1].note_giver(pe(0));
+    world.tick(1, true);
+    let (_, fish) = world.catch_fish();
+    world.tick(0, false);
+    world.tick(1, true);
+    assert_eq!(from_boards(&world, 1), 2);
+    world.handle(1, 0, Message::NoWork { serial: fish.serial });
+    while world.run_one(1).is_some() {}
+    world.tick(1, true);
+    let (asked, again) = world.catch_fish();
+    assert_eq!((asked, again.serial), (pe(0), fish.serial + 1), "at once, and the same");
 }
 
 /// A FISH that gets a task which is packed later gets none from the board as well.

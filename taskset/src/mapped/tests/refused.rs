@@ -224,7 +224,7 @@ fn a_full_file_system_is_an_error() {
     let set = worker.set("full").unwrap();
     set.add(0, CODE, &[]).unwrap();
     // More than is reserved at a time.
-    let long = set.add(1, CODE, &[0; 8 << 20]).unwrap_err();
+    let long = set.add(1, CODE, &vec![0; 8 << 20]).unwrap_err();
     assert!(matches!(long, Error::NoRoom { needed_bytes: 8_000_000.., .. }), "{long}");
     let full = (1..).find_map(|number| set.add(number, CODE, &[0; 1000]).err()).unwrap();
     assert!(matches!(full, Error::NoRoom { needed_bytes: 65_536, .. }), "{full}");
