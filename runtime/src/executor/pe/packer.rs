@@ -32,7 +32,7 @@ impl Processor {
         }
         match task.pack(self, Effort::Full) {
             Some(Packed::Own(task)) => self.send_later(Outgoing::Stolen(fish, task)),
-            // The task was taken back or cancelled. The thief may get another, if it has cast a FISH.
+            // The task was taken back or cancelled. A thief that has cast a FISH may get another.
             None if fish.serial == 0 => {}
             None => self.send_later(Outgoing::Message(self.me(), Message::Fish(fish))),
             Some(Packed::Guest(_) | Packed::Later(_)) => {

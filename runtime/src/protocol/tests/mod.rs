@@ -1,5 +1,6 @@
 //! Several nodes played by hand: the test delivers each message itself.
 
+mod board_fish;
 mod board_memory;
 mod board_runs;
 mod boards;
