@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The driver's shortest pause between two polls, while tasks and results arrive, on a lane that
-/// cannot wake it or while workers are busy. Each pause is longer than the one before.
+/// cannot wake it or while workers are busy. Each pause is longer than the one before. Where they
+/// arrive more seldom, the first pause is an eighth of the time between the last two.
 const POLL_INTERVAL_MIN: Duration = Duration::from_micros(50);
 
 /// The same while workers take turns themselves, since they look for work or their tasks are short:
@@ -101,7 +102,7 @@ impl Processor {
     pub(crate) fn drive(self: &Arc<Self>, generation: u64) -> Option<Leave> {
         let mut interval = POLL_INTERVAL_MIN;
         let (mut was_busy, mut streamed_at) = (false, None);
-        let mut worked_at = None;
+        let (mut came_at, mut worked_at) = (Instant::now(), None);
         let mut blocked = BlockedCheck::new(self.settings.threads);
         while !self.ending.has_main_ended() && !self.is_ending() {
             let turn = self.turn();
@@ -122,7 +123,9 @@ impl Processor {
             }
             let are_shared = self.turns.were_shared() || self.crew.has_idle(self.lost_workers());
             if turn.work_came || turn.is_streaming {
-                interval = if are_shared { POLL_INTERVAL_BESIDE } else { POLL_INTERVAL_MIN };
+                let shortest = if are_shared { POLL_INTERVAL_BESIDE } else { POLL_INTERVAL_MIN };
+                let came_before = std::mem::replace(&mut came_at, Instant::now());
+                interval = shortest.max((came_at - came_before) / 8);
             }
             let due = turn.due.map(|due| self.turns.until(due));
             // Of what the standby does no worker is busy: the driver looks at it all the same.
