@@ -152,6 +152,9 @@ impl<S: EngineSite> Engine<S> {
         let sent_before = self.port.frames_sent();
         self.take_outgoing(pe);
         self.node.note_need(need);
+        if let Some(boards) = &mut self.state.boards {
+            boards.note_short_tasks(pe.has_short_tasks());
+        }
         let (packets, polled) = self.receive(pe, now);
         let fishing_due = self.node.tick(now, need, &mut EngineHost { state: &mut self.state, pe });
         self.take_leave(pe, now);

@@ -27,7 +27,7 @@ const POLL_INTERVAL_MIN: Duration = Duration::from_micros(50);
 const POLL_INTERVAL_BESIDE: Duration = Duration::from_micros(400);
 
 /// The longest pause while the whole PE rests: half a percent of a core. On the root also while its
-/// workers are busy, since the main task may wait for a message.
+/// workers are busy and take no turns, since the main task may wait for a message.
 const RESTING_INTERVAL_MAX: Duration = Duration::from_millis(2);
 
 /// How long the driver sleeps when nothing is due and the lane will wake it.
@@ -164,7 +164,7 @@ impl Processor {
             }
             // Busy workers take turns between tasks; this is for when their tasks are long.
             let mut longest = self.settings.poll_interval_max;
-            if !busy || self.is_root() {
+            if !busy || self.is_root() && !are_shared {
                 longest = longest.min(RESTING_INTERVAL_MAX);
             }
             std::thread::park_timeout(interval.min(longest).min(due));
