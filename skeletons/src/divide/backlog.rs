@@ -9,7 +9,6 @@
 //! the runtime](ultramarine_runtime::executor::Context::poll_runtime).
 
 use std::collections::VecDeque;
-use std::mem::take;
 use ultramarine_topology::Distance;
 
 /// A task has this number of parts on offer, if there are any; and it offers this number at once.
@@ -17,16 +16,25 @@ use ultramarine_topology::Distance;
 /// tasks for that: the fewer are on offer, the larger are the next ones.)
 const OFFERED_MIN: usize = 4;
 
+/// One of the oldest parts.
+#[derive(Debug)]
+pub(super) enum Oldest<P, F> {
+    /// Another worker may have taken it.
+    Offered(F),
+    /// None may take it.
+    Kept(P),
+}
+
 /// The parts that wait. `F` is a part that another thread may take. The skeletons and the simulator
 /// divide with it; programs need not.
 #[derive(Debug)]
 pub struct Backlog<P, F> {
     /// The oldest parts, the oldest first. Some may have been stolen.
-    offered: Vec<F>,
+    oldest: Vec<Oldest<P, F>>,
+    /// How many of them are on offer.
+    offered: usize,
     /// All younger ones, the oldest first.
     hidden: VecDeque<P>,
-    /// The youngest parts, once there is a pause, and nothing is hidden any more.
-    waiting: VecDeque<P>,
     /// [`OFFERED_MIN`], or none if this is the only worker of the job.
     offered_min: usize,
     /// Whether this is the only worker of its PE.
@@ -39,8 +47,8 @@ impl<P, F> Backlog<P, F> {
     pub fn new(threads: usize, pes: u32) -> Self {
         let is_only_worker = threads == 1;
         let offered_min = if is_only_worker && pes == 1 { 0 } else { OFFERED_MIN };
-        let (offered, hidden, waiting) = (Vec::new(), VecDeque::new(), VecDeque::new());
-        Backlog { offered, hidden, waiting, offered_min, is_only_worker }
+        let (oldest, hidden) = (Vec::new(), VecDeque::new());
+        Backlog { oldest, offered: 0, hidden, offered_min, is_only_worker }
     }
 
     /// Adds a part.
@@ -49,30 +57,32 @@ impl<P, F> Backlog<P, F> {
         self.hidden.push_back(part);
     }
 
-    /// The youngest part, unless it is on offer.
+    /// The youngest part, unless it is one of the oldest.
     #[inline]
     pub fn youngest(&self) -> Option<&P> {
         self.hidden.back()
     }
 
-    /// Takes the youngest part, unless it is [on offer](Self::pop_offered).
+    /// Takes the youngest part, unless it is one of the [oldest](Self::pop_oldest).
     #[inline]
     pub fn pop(&mut self) -> Option<P> {
         self.hidden.pop_back()
     }
 
-    /// Takes the youngest part that is on offer.
-    pub fn pop_offered(&mut self) -> Option<F> {
-        self.offered.pop()
+    /// Takes the youngest of the oldest parts.
+    pub(super) fn pop_oldest(&mut self) -> Option<Oldest<P, F>> {
+        let youngest = self.oldest.pop();
+        self.offered -= usize::from(matches!(youngest, Some(Oldest::Offered(_))));
+        youngest
     }
 
     /// Whether parts should be offered though no thief asks.
     #[inline]
     pub fn offers_too_little(&self) -> bool {
-        self.offered.len() < self.offered_min
+        self.offered < self.offered_min
     }
 
-    /// Offers the oldest parts, each within its radius.
+    /// Offers the oldest parts that another worker may take, each within its radius.
     pub fn offer(
         &mut self,
         radius: impl Fn(&P) -> Distance,
@@ -85,33 +95,68 @@ impl<P, F> Backlog<P, F> {
         }
     }
 
-    /// Offers the oldest part, if another worker may take it.
+    /// Offers the oldest part that another worker may take, and keeps those before it. Returns
+    /// whether there was one.
     fn offer_oldest(
         &mut self,
         radius: impl Fn(&P) -> Distance,
         fork: &mut impl FnMut(Distance, P) -> F,
     ) -> bool {
-        let Some(radius) = self.hidden.front().map(radius) else { return false };
-        if radius == Distance::ZERO && self.is_only_worker {
-            // Nor may any take what comes behind it, which is smaller.
-            return false;
+        while let Some(part) = self.hidden.pop_front() {
+            let radius = radius(&part);
+            if radius == Distance::ZERO && self.is_only_worker {
+                self.oldest.push(Oldest::Kept(part));
+                continue;
+            }
+            self.oldest.push(Oldest::Offered(fork(radius, part)));
+            self.offered += 1;
+            return true;
         }
-        self.offered.extend(self.hidden.pop_front().map(|part| fork(radius, part)));
-        true
+        false
     }
 
-    /// Offers all parts that another worker may take. The others wait for the end of a pause.
+    /// Offers all parts that another worker may take, and keeps the others: all are among the
+    /// oldest then.
     pub(super) fn pause(
         &mut self,
         radius: impl Fn(&P) -> Distance,
         mut fork: impl FnMut(Distance, P) -> F,
     ) {
         while self.offered_min > 0 && self.offer_oldest(&radius, &mut fork) {}
-        self.waiting = take(&mut self.hidden);
+        self.oldest.extend(self.hidden.drain(..).map(Oldest::Kept));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The parts that are on offer, and all in the order in which they are taken back.
+    fn offered_and_all(mut backlog: Backlog<u32, u32>) -> (Vec<u32>, Vec<u32>) {
+        let (mut offered, mut all) = (Vec::new(), Vec::new());
+        all.extend(std::iter::from_fn(|| backlog.pop()));
+        while let Some(part) = backlog.pop_oldest() {
+            match part {
+                Oldest::Offered(part) => {
+                    offered.push(part);
+                    all.push(part);
+                }
+                Oldest::Kept(part) => all.push(part),
+            }
+        }
+        assert_eq!(backlog.offered, 0);
+        (offered, all)
     }
 
-    /// Takes the youngest part that waits for the end of a pause.
-    pub(super) fn pop_waiting(&mut self) -> Option<P> {
-        self.waiting.pop_back()
+    #[test]
+    fn a_part_that_must_stay_keeps_no_other_from_thieves() {
+        let near = |part: &u32| if *part % 3 == 0 { Distance::ZERO } else { Distance::ONE };
+        for threads in 1..=2 {
+            let mut backlog = Backlog::new(threads, 2);
+            (0..9).for_each(|part| backlog.push(part));
+            backlog.offer(near, |_, part| part);
+            let first = if threads == 1 { vec![5, 4, 2, 1] } else { vec![3, 2, 1, 0] };
+            assert_eq!(offered_and_all(backlog), (first, (0..9).rev().collect()));
+        }
     }
 }

@@ -10,7 +10,7 @@
 //! of levels, whether they are levels of the recursion, futures that poll each other, or their
 //! drops.
 
-use super::backlog::Backlog;
+use super::backlog::{Backlog, Oldest};
 use super::{Algorithm, AlgorithmContext};
 use crate::parts::Parts;
 use crate::result_future::ResultFuture;
@@ -264,22 +264,24 @@ where
         match self.backlog.pop() {
             Some(part) if is_trivial => Ok(algorithm.solve(view, part)),
             Some(part) => self.solve_divisible(part, level),
-            None => self.solve_offered(level),
+            None => self.solve_oldest(level),
         }
     }
 
-    /// Solves the youngest part on offer, unless it is stolen, or has to wait for the end of a
+    /// Solves the youngest of the oldest parts, unless it is stolen, or has to wait for the end of a
     /// pause.
     #[cold]
     #[inline(never)]
-    fn solve_offered(&mut self, level: u32) -> Solved<A::Solution> {
-        if let Some(part) = self.backlog.pop_waiting() {
-            let (cx, placement, algorithm) = (self.cx.clone(), self.placement, self.algorithm);
-            let solve = move || solve_as_task(&cx, placement, algorithm, part, level);
-            return Err(Box::new(Box::pin(async move { solve().await })));
-        }
-        let Some(fork) = self.backlog.pop_offered() else {
-            unreachable!("each part is pushed once")
+    fn solve_oldest(&mut self, level: u32) -> Solved<A::Solution> {
+        let fork = match self.backlog.pop_oldest() {
+            Some(Oldest::Offered(fork)) => fork,
+            Some(Oldest::Kept(part)) if !self.is_paused => return self.solve(part, level),
+            Some(Oldest::Kept(part)) => {
+                let (cx, placement, algorithm) = (self.cx.clone(), self.placement, self.algorithm);
+                let solve = move || solve_as_task(&cx, placement, algorithm, part, level);
+                return Err(Box::new(Box::pin(async move { solve().await })));
+            }
+            None => unreachable!("each part is pushed once"),
         };
         let stolen = if self.is_paused {
             // Other workers may take it during the pause.

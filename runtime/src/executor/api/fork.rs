@@ -40,7 +40,7 @@ type ForkedTask<A, R> = Arc<dyn TakeBack<Processor, A, R>>;
 ///     })
 /// }
 /// ```
-#[must_use = "a fork that is dropped is not run, unless a thread has started it"]
+#[must_use = "a fork that is dropped is not run, and aborted if a thread has started it"]
 pub struct Fork<'pe, A, R> {
     pe: &'pe Arc<Processor>,
     /// The PE for which the task runs.
@@ -74,11 +74,16 @@ impl<'pe, A, R> Fork<'pe, A, R> {
     }
 }
 
-/// A fork that is dropped before it starts needs no result: after a panic, for example.
+/// After a panic, for example. Its result is not needed: if it has started, it is
+/// [aborted](Future::abort).
 impl<A, R> Drop for Fork<'_, A, R> {
     fn drop(&mut self) {
-        // During a panic another one would end the process.
-        self.pull_back().into_iter().for_each(discard);
+        match self.pull_back() {
+            // During a panic another one would end the process.
+            Some(Ok(argument)) => discard(argument),
+            Some(Err(started)) => Future::new(started).abort(),
+            None => {}
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `spawn` | spawning tasks, and placing them |
 //! | `body` | async functions, which get a context |
 //! | `fork` | a task that its parent takes back unless a thread has started it |
+//! | `join` | two functions, of which a thief may run one |
 //! | `telling`, `mailbox` | messages without a reply; values from one PE to another, in order |
 //! | `mail_types` | who waits at a mailbox for another type than comes |
 //! | `store` | values that the tasks on one PE share by key |
@@ -20,6 +21,7 @@ pub(crate) mod body;
 pub(crate) mod context;
 pub(crate) mod deaths;
 pub(crate) mod fork;
+mod join;
 mod mail_types;
 pub(crate) mod mailbox;
 pub(crate) mod run;

@@ -4,9 +4,8 @@ use super::body::Async;
 use super::context::Context;
 use super::fork::Fork;
 use crate::code::Stateless;
-use crate::error::TaskError;
 use crate::executor::task::body::Plain;
-use crate::executor::task::future::{AbortOnDrop, Future};
+use crate::executor::task::future::Future;
 use crate::executor::task::portable::Portable;
 use crate::executor::task::task_code::function;
 use ultramarine_topology::{Distance, Pe};
@@ -53,65 +52,6 @@ impl Context {
     {
         const { F::CHECKED };
         self.pe.fork(self.origin, radius, function(Async(f)), argument)
-    }
-
-    /// Calls `f(a)` and `g(b)`: `f` in this task, and `g` in a task of its own that any PE within
-    /// `radius` may steal, or, if none has taken it by then, in this task, too. Returns both
-    /// results.
-    ///
-    /// A join costs some 140 ns if nothing is stolen. For a recursion that does little else,
-    /// `par_divide_and_conquer` costs a thirtieth of that.
-    ///
-    /// ```
-    /// # use ultramarine_runtime::error::TaskError;
-    /// # use ultramarine_runtime::executor::Context;
-    /// # use ultramarine_topology::Distance;
-    /// /// Counts the leaves of a binary tree of this height.
-    /// fn leaves(cx: Context, height: u32) -> impl Future<Output = Result<u64, TaskError>> + Send {
-    ///     async move {
-    ///         if height == 0 {
-    ///             return Ok(1);
-    ///         }
-    ///         let below = height - 1;
-    ///         let (left, right) = cx.join(Distance::ONE, leaves, below, leaves, below).await?;
-    ///         Ok(left? + right?)
-    ///     }
-    /// }
-    /// # let _ = leaves;
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// `g` was stolen, and its task ended without a result: it panicked, for example.
-    ///
-    /// # Panics
-    ///
-    /// If `f` panics, or `g` in this task. If `f` does, `g` is not called, unless a thief has begun
-    /// it.
-    pub async fn join<F, A, T, G, B, U>(
-        &self,
-        radius: Distance,
-        f: F,
-        a: A,
-        g: G,
-        b: B,
-    ) -> Result<(T::Output, U::Output), TaskError>
-    where
-        F: FnOnce(Context, A) -> T,
-        T: std::future::Future,
-        G: Fn(Context, B) -> U + Stateless,
-        B: Portable,
-        U: std::future::Future + Send + 'static,
-        U::Output: Portable,
-    {
-        let fork = self.fork(radius, g, b);
-        // In boxes, so that a function may join with itself.
-        let first = Box::pin(f(self.clone(), a)).await;
-        let second = match fork.take_back() {
-            Ok(b) => Box::pin(g(self.clone(), b)).await,
-            Err(stolen) => AbortOnDrop::new(stolen).await?,
-        };
-        Ok((first, second))
     }
 
     /// Places a task on a PE, which runs it before all tasks that it could steal (`spawnAt` in

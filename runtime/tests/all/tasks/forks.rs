@@ -1,8 +1,10 @@
 //! Forks of threads that have no deque.
 
 use super::alone;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::thread;
+use std::time::Duration;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::Context;
 use ultramarine_testkit::eventually;
@@ -111,4 +113,73 @@ fn a_fork_that_is_dropped_is_not_run() {
         cx.spawn(Distance::ONE, task, 10).await.expect("it ends");
         assert_eq!(RUN.load(SeqCst), 10);
     });
+}
+
+/// A fork that a thief has taken, and that ends only when it is aborted.
+async fn endless(cx: Context, begun: u32) {
+    ENDLESS.fetch_add(begun, SeqCst);
+    let _ended = OnDrop;
+    loop {
+        cx.sleep(Duration::from_millis(1)).await;
+    }
+}
+
+static ENDLESS: AtomicU32 = AtomicU32::new(0);
+
+struct OnDrop;
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        ENDLESS.store(0, SeqCst);
+    }
+}
+
+fn is_taken() {
+    eventually("another worker takes it", || ENDLESS.load(SeqCst) > 0);
+}
+
+fn is_aborted() {
+    eventually("it is aborted", || ENDLESS.load(SeqCst) == 0);
+}
+
+#[test]
+fn a_fork_that_is_dropped_or_whose_join_ends_early_is_aborted_at_its_thief() {
+    alone(2, async |cx| {
+        let fork = cx.fork(Distance::ONE, endless, 1);
+        is_taken();
+        drop(fork);
+        is_aborted();
+
+        let waits = async |cx: Context, ()| {
+            is_taken();
+            cx.sleep(Duration::from_hours(1)).await;
+        };
+        let join = cx.join(Distance::ONE, waits, (), endless, 1);
+        let late = cx.timeout(Duration::from_millis(50), join).await;
+        assert!(late.is_err(), "{late:?}");
+        is_aborted();
+
+        let both = async |cx: Context, ()| {
+            let panics = async |_: Context, ()| {
+                is_taken();
+                panic!("the first half");
+            };
+            cx.join(Distance::ONE, panics, (), endless, 1).await.map(drop)
+        };
+        let panicked = cx.spawn(Distance::ZERO, both, ()).await;
+        assert!(matches!(panicked, Err(TaskError::Panicked { .. })), "{panicked:?}");
+        is_aborted();
+    });
+}
+
+#[test]
+fn a_function_joins_with_itself_as_deep_as_memory_allows() {
+    fn depth(cx: Context, left: u32) -> Pin<Box<dyn Future<Output = u32> + Send>> {
+        Box::pin(async move {
+            let Some(left) = left.checked_sub(1) else { return 0 };
+            let one = async |_: Context, ()| 1;
+            cx.join(Distance::ONE, depth, left, one, ()).await.map_or(0, |(deep, one)| deep + one)
+        })
+    }
+    alone(1, async |cx| assert_eq!(depth(cx, 200_000).await, 200_000));
 }
