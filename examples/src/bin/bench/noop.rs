@@ -48,7 +48,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let stolen = Sample::of(&own, |found| found.stolen as f64 / 1e3);
     report.figure("of these stolen, in thousands per million", &stolen, Unit::COUNT);
     let rates = Sample::of(&placed, |found| found.tasks_per_second / 1e3);
-    report.goal("placed on the other PE", &rates, unit, Goal::AtLeast(2000.0));
+    report.goal("placed on the other PE", &rates, unit, Goal::AtLeast(3000.0));
     let medians = Sample::of(&placed, |found| 1e6 * seconds_at(&found.round_trip, 0.5));
     report.goal("one placed task there and back, p50", &medians, Unit::MICROS, Goal::AtMost(4.0));
     if python.is_some() {

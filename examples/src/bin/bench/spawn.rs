@@ -42,7 +42,7 @@ pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
             let radius_0 = named(&format!("{form}, radius 0"));
             report.figure(&radius_0, zero, Unit::NANOS);
             let what = format!("{radius_0}, over rayon::spawn");
-            report.goal(&what, &zero.over(rayon), Unit::TIMES, Goal::AtMost(2.0));
+            report.goal(&what, &zero.over(rayon), Unit::TIMES, Goal::AtMost(0.7));
             let what = format!("{radius_0}, over scope.spawn");
             report.figure(&what, &zero.over(scope), Unit::TIMES);
             let what = named(&format!("{form}, radius 1, not stolen"));

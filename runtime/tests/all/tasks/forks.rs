@@ -183,3 +183,25 @@ fn a_function_joins_with_itself_as_deep_as_memory_allows() {
     }
     alone(1, async |cx| assert_eq!(depth(cx, 200_000).await, 200_000));
 }
+
+#[test]
+fn what_is_forked_inside_rayons_join_is_done_once() {
+    alone(2, async |cx| {
+        let forked = |n: u32| {
+            let fork = cx.fork(Distance::ONE, async |_, n: u32| n, n);
+            // Another worker may take it meanwhile.
+            thread::sleep(Duration::from_millis(u64::from(n % 2)));
+            fork.take_back()
+        };
+        for n in 0..50 {
+            let (left, right) = rayon::join(|| forked(2 * n), || forked(2 * n + 1));
+            for (n, done) in [(2 * n, left), (2 * n + 1, right)] {
+                let result = match done {
+                    Ok(n) => n,
+                    Err(stolen) => stolen.await.expect("it ends"),
+                };
+                assert_eq!(result, n);
+            }
+        }
+    });
+}
