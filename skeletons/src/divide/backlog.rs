@@ -6,7 +6,10 @@
 //! are *offered* as tasks: the first [`OFFERED_MIN`], and some more at each beat at which a thief
 //! finds too little (heartbeat scheduling: Acar, Charguéraud, Guatto, Rainey and Sieczkowski, 2018;
 //! before it, the lazy tasks of Mohr, Kranz and Halstead, 1991). A *beat* is when the worker [polls
-//! the runtime](ultramarine_runtime::executor::Context::poll_runtime).
+//! the runtime](ultramarine_runtime::executor::Context::poll_runtime), which it does at each
+//! division, and a turn at the engine is due: each 4 µs while messages arrive, each 16 µs while
+//! none do. Nothing ticks beside that, and where nothing is divided there is no beat. (A division
+//! takes 6 ns with all of it.)
 
 use std::collections::VecDeque;
 use ultramarine_topology::Distance;

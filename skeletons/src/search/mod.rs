@@ -85,8 +85,9 @@ pub enum Splitting {
     /// For [`maximise`]: the workers together take the nodes in the order of a depth-first search
     /// by one. Every 5 ms or so a task gives the unvisited nodes of its highest level back
     /// to the PE that began the search, 256 at most. A worker that has none left takes the first
-    /// nodes there. Nodes must not contain handles, such as
-    /// [`Shared`](ultramarine_runtime::executor::Shared). (An [`enumerate()`] is
+    /// nodes there. What is given back waits in the memory of that PE: a level of more than some
+    /// 10^7 nodes, each visited for microseconds, is for another splitting. Nodes must not contain
+    /// handles, such as [`Shared`](ultramarine_runtime::executor::Shared). (An [`enumerate()`] is
     /// [`StealDriven`](Self::StealDriven) instead.)
     Ordered,
 }
