@@ -7,7 +7,7 @@ mod codec;
 mod tests;
 
 pub use codec::{
-    ByteSink, WireError, decode, decode_first, encode, encode_into, encode_within, encoded_len,
+    WireError, decode, decode_first, encode, encode_into, encode_within, encoded_len,
 };
 pub(crate) use codec::{
     DecodeError, Decoder, EncodeError, Encoder, encode_with, not_utf8, text, unknown_type,

@@ -55,7 +55,7 @@ fn what_one_pe_tells_another_is_begun_in_order() {
 fn a_value_goes_with_a_message() {
     among(3, 1, async |cx| {
         let key = cx.new_key();
-        let note = async |cx: Context, (key, from), values: Result<Arc<Vec<u64>>, TaskError>| {
+        let note = |cx: &Context, (key, from), values: Result<Arc<Vec<u64>>, TaskError>| {
             let heard = cx.shared(key, Heard::default);
             let values = values.expect("numbers can be decoded");
             heard.lock().expect("no panic").push((from, values.to_vec()));
@@ -74,7 +74,7 @@ fn a_value_goes_with_a_message() {
             assert_eq!(lengths, [0, 1, 1, 9, 100_000]);
             assert_eq!(heard[4].1, values[3], "{pe}");
         }
-        let words = async |_: Context, (): (), _: Result<Arc<Vec<String>>, TaskError>| ();
+        let words = |_: &Context, (): (), _: Result<Arc<Vec<String>>, TaskError>| ();
         let none = Pe::new(9);
         let error = cx.tell_with(none, words, (), Arc::new(vec!["a".to_owned()])).unwrap_err();
         assert_eq!(error, TaskError::NoSuchPe { pe: none, pes: 3 });
