@@ -100,7 +100,8 @@ impl Context {
     }
 
     /// [Tells](Self::tell) a PE something, with a function that does not wait: it is called where
-    /// the message is read, and no task is made for it.
+    /// the message is read, and no task is made for it. (That takes some 700 instructions, and three
+    /// allocations, of 5000.)
     ///
     /// # Errors
     ///
@@ -143,12 +144,7 @@ impl Context {
     /// # Errors
     ///
     /// As for [`tell`](Self::tell).
-    pub fn tell_all_with<F, A, V>(
-        &self,
-        f: F,
-        argument: A,
-        value: Arc<V>,
-    ) -> Result<(), TaskError>
+    pub fn tell_all_with<F, A, V>(&self, f: F, argument: A, value: Arc<V>) -> Result<(), TaskError>
     where
         F: Fn(&Context, A, Result<Arc<V>, TaskError>) + Stateless,
         A: Portable,

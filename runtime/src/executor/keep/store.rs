@@ -29,7 +29,7 @@ pub(crate) struct Store(Lock<State>);
 struct State {
     last_key: u64,
     /// Each is a [`StoredAt`] of the type in its name.
-    /// (Hashed with a random key, as by `std`, a name took a sixth of the time of a message.)
+    /// (With the hash of `std` each message to a group took 260 instructions more.)
     stored: HashMap<(Key, TypeId), Arc<dyn Any + Send + Sync>, FixedState>,
 }
 

@@ -30,11 +30,7 @@ pub(crate) trait Body<S: Site, A>: Stateless {
     const MAY_WAIT: bool;
 
     /// Packs the argument behind the bytes in `draft`.
-    fn pack(
-        argument: A,
-        draft: &mut Vec<u8>,
-        limits: PackLimits,
-    ) -> Result<Bytes, PackError<A>>
+    fn pack(argument: A, draft: &mut Vec<u8>, limits: PackLimits) -> Result<Bytes, PackError<A>>
     where
         A: Portable,
     {

@@ -86,7 +86,17 @@ fn all_hear_what_one_tells_all() {
     among(7, 2, async |cx| {
         let key = cx.new_key();
         let tell = async |cx: Context, key: Key| {
-            (0..100).for_each(|n| cx.tell_all(note, (key, cx.pe(), vec![n])).expect("all is well"));
+            let note_at_once = |cx: &Context, (key, from, n): (Key, Pe, u64)| {
+                let heard = cx.shared(key, Heard::default);
+                heard.lock().expect("no panic").push((from, vec![n]));
+            };
+            for n in 0..100 {
+                let told = match n % 2 {
+                    0 => cx.tell_all(note, (key, cx.pe(), vec![n])),
+                    _ => cx.tell_all_fn(note_at_once, (key, cx.pe(), n)),
+                };
+                told.expect("all is well");
+            }
         };
         cx.spawn_at(Pe::new(3), tell, key).await.expect("all are well");
         let all: Vec<_> = (0..100).map(|n| (Pe::new(3), vec![n])).collect();
@@ -189,15 +199,20 @@ fn several_tasks_may_wait_at_one_mailbox() {
 
 #[test]
 fn a_message_whose_function_panics_ends_the_job() {
-    for threads in [1, 2] {
+    for (threads, waits) in [(1, true), (2, true), (1, false)] {
         let mut jobs = jobs(2, threads, |_| None).into_iter();
         let root = jobs.next().expect("there is one");
         jobs.for_each(|job| drop(thread::spawn(move || drop(serve(job)))));
         let (done, is_done) = mpsc::channel();
         thread::spawn(move || {
-            let (result, parting) = lead(root, async |cx: Context| {
+            let (result, parting) = lead(root, async move |cx: Context| {
                 let fail = async |_: Context, n: u32| assert_eq!(n, 3, "it is not three");
-                cx.tell(Pe::new(1), fail, 4).expect("there is such a PE");
+                let fail_at_once = |_: &Context, n: u32| assert_eq!(n, 3, "it is not three");
+                let told = match waits {
+                    true => cx.tell(Pe::new(1), fail, 4),
+                    false => cx.tell_fn(Pe::new(1), fail_at_once, 4),
+                };
+                told.expect("there is such a PE");
                 cx.sleep(PATIENCE).await;
             });
             parting.goodbye();
