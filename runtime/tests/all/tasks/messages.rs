@@ -208,9 +208,10 @@ fn a_message_whose_function_panics_ends_the_job() {
             let (result, parting) = lead(root, async move |cx: Context| {
                 let fail = async |_: Context, n: u32| assert_eq!(n, 3, "it is not three");
                 let fail_at_once = |_: &Context, n: u32| assert_eq!(n, 3, "it is not three");
-                let told = match waits {
-                    true => cx.tell(Pe::new(1), fail, 4),
-                    false => cx.tell_fn(Pe::new(1), fail_at_once, 4),
+                let told = if waits {
+                    cx.tell(Pe::new(1), fail, 4)
+                } else {
+                    cx.tell_fn(Pe::new(1), fail_at_once, 4)
                 };
                 told.expect("there is such a PE");
                 cx.sleep(PATIENCE).await;
