@@ -35,7 +35,6 @@ mod lock;
 mod numbered;
 mod os_memory;
 pub mod plain;
-mod pop;
 pub mod protocol;
 pub mod settings;
 pub mod transport;

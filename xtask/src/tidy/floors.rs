@@ -16,7 +16,7 @@ const HOUSES: [House; 5] = [
         folder: "runtime/src/",
         path: "crate::",
         floors: &[
-            &["addresses", "build", "code", "error", "forked", "handshake", "lock", "pop"],
+            &["addresses", "build", "code", "error", "forked", "handshake", "lock"],
             &["large_blocks", "numbered", "os_memory", "wire"],
             &["allocator", "array"],
             &["plain", "protocol", "transport"],

@@ -100,8 +100,8 @@ impl Context {
     }
 
     /// [Tells](Self::tell) a PE something, with a function that does not wait: it is called where
-    /// the message is read, and no task is made for it. (That takes some 700 instructions, and three
-    /// allocations, of 5000.)
+    /// the message is read, and no task is made for it. (That would take some 700 instructions
+    /// more, and three allocations.)
     ///
     /// # Errors
     ///

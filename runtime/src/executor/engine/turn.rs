@@ -9,7 +9,6 @@ use crate::array::Array;
 use crate::error::TaskError;
 use crate::executor::task::start::{Effort, Fill};
 use crate::numbered::Numbered;
-use crate::pop::pop;
 use crate::protocol::{Leaving, Message, Need, Node, Phase, Pool, Statistics};
 use crate::transport::link::{LinkCounters, LinkError, Progress, Silence};
 use crate::transport::{Connections, Lane, LaneError, Port};
@@ -215,7 +214,7 @@ impl<S: EngineSite> Engine<S> {
         let Engine { node, state, .. } = self;
         let host = &mut EngineHost { state, pe };
         for _ in 0..OUTGOING_PER_TURN {
-            let Some(outgoing) = pop(pe.outbox()) else { break };
+            let Some(outgoing) = pe.outbox().pop() else { break };
             match outgoing {
                 Outgoing::Tell(pes, body) => node.tell(pes, body, host),
                 Outgoing::Cancel(futures) => {

@@ -19,7 +19,6 @@ use super::wanted::Wanted;
 use crate::code::Name;
 use crate::executor::task::activity::Activity;
 use crate::lock::Lock;
-use crate::pop::pop;
 use crate::protocol::{Pool, Radii};
 use async_task::Runnable;
 use crossbeam_deque::{Injector, Stealer, Worker as Deque};
@@ -301,13 +300,17 @@ impl<T: Queued> Queues<T> {
     }
 
     fn next_placed(&self) -> Option<Work<T>> {
-        pop(&self.urgent).or_else(|| pop(&self.placed)).map(Work::Start)
+        // These queues are mostly empty. Looking first needs no fence, as trying does.
+        let take = |queue: &SegQueue<T>| if queue.is_empty() { None } else { queue.pop() };
+        take(&self.urgent).or_else(|| take(&self.placed)).map(Work::Start)
     }
 
     fn next_ready(&self, own: Option<&Deques<T>>) -> Option<Work<T>> {
         // First what other threads have put there. Otherwise a task that yields would always come
         // before it.
-        pop(&self.ready).or_else(|| own?.ready.pop()).map(Work::Resume)
+        (if self.ready.is_empty() { None } else { self.ready.pop() })
+            .or_else(|| own?.ready.pop())
+            .map(Work::Resume)
     }
 
     fn steal_ready(&self) -> Option<Work<T>> {

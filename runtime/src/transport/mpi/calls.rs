@@ -8,7 +8,6 @@
 
 use super::queues::FrameQueues;
 use super::{FRAME_BYTES_MAX, FRAME_BYTES_OF_MPICH, ROUND_BYTES_MAX, ROUND_FRAMES_MAX};
-use crate::pop::pop;
 use crate::transport::error::LaneError;
 use crate::transport::lane::Pump;
 use mpi::ffi;
@@ -261,7 +260,7 @@ impl MpiCalls {
     /// Sends frames that wait, and receives frames that have arrived.
     fn round(&mut self) -> Result<bool, LaneError> {
         let mut moved = false;
-        while let Some((to, frame)) = pop(&self.queues.outgoing) {
+        while let Some((to, frame)) = self.queues.outgoing.pop() {
             self.send(to, frame)?;
             moved = true;
         }

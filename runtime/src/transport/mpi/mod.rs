@@ -22,7 +22,6 @@ mod version;
 use super::error::LaneError;
 use super::lane::{Lane, Pump, Sleeper};
 use crate::lock::Lock;
-use crate::pop::pop;
 pub use calls::CommDup;
 use calls::MpiCalls;
 use mpi::topology::{Communicator, SimpleCommunicator};
@@ -132,7 +131,7 @@ impl Lane for MpiLane {
         let (mut delivered, mut bytes) = (0, 0);
         while delivered < ROUND_FRAMES_MAX
             && bytes < ROUND_BYTES_MAX
-            && let Some((from, frame)) = pop(&self.queues.incoming)
+            && let Some((from, frame)) = self.queues.incoming.pop()
         {
             delivered += 1;
             bytes += frame.len();
