@@ -167,7 +167,7 @@ impl<K, V> Clone for TableInvitation<K, V> {
 
 impl<K: TableKey, V: TableValue> Invite<TablePart<K, V>> for TableInvitation<K, V> {
     fn send(&self, cx: &Context, to: Option<Pe>, id: GroupId) -> Result<(), TableError> {
-        let invited = |cx: &Context, told: TableRef<K, V>| _ = told.accept(cx);
+        let invited = |cx: &Context, told: TableRef<K, V>| told.accept(cx);
         let told = TableRef::new(id, self.head.clone());
         Ok(match to {
             Some(pe) => cx.tell_fn(pe, invited, told),
