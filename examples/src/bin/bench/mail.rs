@@ -146,7 +146,6 @@ fn pass_on(cx: &Context, (key, left, values): (Key, u32, Vec<f64>)) {
     };
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the function of a message is called like that")]
 fn pass_on_with(
     cx: &Context,
     (key, left): (Key, u32),
