@@ -214,14 +214,14 @@ impl<P: Hosted> Site<P> for Groups<'_, P> {
     }
 
     fn tell(&self, to: Option<Pe>, id: GroupId, notice: Notice<P::Error>) {
-        let hear = async |cx: Context, (id, from, notice): (GroupId, Pe, Notice<P::Error>)| {
-            Groups::<P>::on(&cx).hear(id, from, notice);
+        let hear = |cx: &Context, (id, from, notice): (GroupId, Pe, Notice<P::Error>)| {
+            Groups::<P>::on(cx).hear(id, from, notice);
         };
         let told = (id, self.me(), notice);
         // If it cannot be told, the job ends, and all is forgotten.
         let _ = match to {
-            Some(pe) => self.cx.tell(pe, hear, told),
-            None => self.cx.tell_all(hear, told),
+            Some(pe) => self.cx.tell_fn(pe, hear, told),
+            None => self.cx.tell_all_fn(hear, told),
         };
     }
 }

@@ -342,13 +342,13 @@ impl<P: Peer> Hosted for PeerPart<P> {
 
 /// Sends a message to the peer on a PE, or to all.
 fn send_to<P: Peer>(cx: &Context, to: Option<Pe>, id: GroupId, message: P::Message) {
-    let receive = async |cx: Context, (id, from, message): (GroupId, Pe, P::Message)| {
-        Groups::<PeerPart<P>>::on(&cx).receive(id, from, [message]);
+    let receive = |cx: &Context, (id, from, message): (GroupId, Pe, P::Message)| {
+        Groups::<PeerPart<P>>::on(cx).receive(id, from, [message]);
     };
     let told = (id, cx.pe(), message);
     let told = match to {
-        Some(pe) => cx.tell(pe, receive, told),
-        None => cx.tell_all(receive, told),
+        Some(pe) => cx.tell_fn(pe, receive, told),
+        None => cx.tell_all_fn(receive, told),
     };
     // No part would know that it waits in vain.
     if let Err(error) = told {
@@ -379,9 +379,9 @@ where
 {
     fn send(&self, cx: &Context, to: Option<Pe>, id: GroupId) -> Result<(), TaskError> {
         let make = self.make;
-        let invited = move |cx: Context, id, argument| async move {
+        let invited = move |cx: &Context, id, argument| {
             let invitation = Arc::new(Invitation { make, argument });
-            Groups::<PeerPart<P>>::on(&cx).accept(id, invitation);
+            Groups::<PeerPart<P>>::on(cx).accept(id, invitation);
         };
         let argument = self.argument.clone()?;
         match to {

@@ -2,7 +2,6 @@
 
 use crate::array::Array;
 use crate::error::TaskError;
-use crate::wire::ByteSink;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
@@ -149,7 +148,7 @@ pub struct SmallBytes(SmallVec<[u8; SmallBytes::IN_LINE]>);
 impl Clone for SmallBytes {
     fn clone(&self) -> Self {
         // The library's own clone copies byte by byte.
-        SmallBytes(SmallVec::from_slice(&self.0))
+        SmallBytes::from(&self.0[..])
     }
 }
 
@@ -164,18 +163,17 @@ impl From<Vec<u8>> for SmallBytes {
     }
 }
 
+impl From<&[u8]> for SmallBytes {
+    fn from(bytes: &[u8]) -> Self {
+        SmallBytes(SmallVec::from_slice(bytes))
+    }
+}
+
 impl Deref for SmallBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         &self.0
-    }
-}
-
-impl ByteSink for SmallBytes {
-    #[inline]
-    fn append(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
     }
 }
 
@@ -196,7 +194,7 @@ impl<'de> Deserialize<'de> for SmallBytes {
             }
 
             fn visit_bytes<E>(self, bytes: &[u8]) -> Result<SmallBytes, E> {
-                Ok(SmallBytes(SmallVec::from_slice(bytes)))
+                Ok(bytes.into())
             }
         }
         deserializer.deserialize_bytes(Reader)

@@ -98,7 +98,9 @@ impl Node {
         let all = Distance::ZERO..=Distance::ONE;
         let suspicions = [Suspicion::Medium, Suspicion::High];
         let first = |suspicion| self.supervision.first_lost(suspicion, all.clone());
-        let Some((radius, _)) = suspicions.into_iter().find_map(first) else {
+        let is_any_lost = self.supervision.waiting() > 0;
+        let found = if is_any_lost { suspicions.into_iter().find_map(first) } else { None };
+        let Some((radius, _)) = found else {
             self.losses.suspects_since = None;
             return None;
         };

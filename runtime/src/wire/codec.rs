@@ -7,7 +7,6 @@ use bincode::enc::write::{SizeWriter, Writer};
 use bincode::enc::{Encode, Encoder as _, EncoderImpl};
 use bincode::serde::BorrowCompat;
 use serde::{Serialize, de::DeserializeOwned};
-use std::ops::Deref;
 use std::str::Utf8Error;
 
 pub(crate) use bincode::error::{DecodeError, EncodeError};
@@ -130,16 +129,16 @@ pub fn encoded_len<T: Serialize>(value: &T) -> Result<usize, WireError> {
 pub fn encode_within<T: Serialize>(
     room: usize,
     value: &T,
-    bytes: &mut impl ByteSink,
+    bytes: &mut Vec<u8>,
 ) -> Result<bool, WireError> {
     encode_with(room, bytes, |encoder| BorrowCompat(value).encode(&mut encoder.0))
 }
 
 /// As [`encode_within`], for what `put` writes.
-pub(crate) fn encode_with<B: ByteSink>(
+pub(crate) fn encode_with(
     room: usize,
-    bytes: &mut B,
-    put: impl FnOnce(&mut Encoder<'_, B>) -> Result<(), EncodeError>,
+    bytes: &mut Vec<u8>,
+    put: impl FnOnce(&mut Encoder<'_>) -> Result<(), EncodeError>,
 ) -> Result<bool, WireError> {
     let bytes_max = bytes.len().saturating_add(room);
     let mut has_room = true;
@@ -151,9 +150,9 @@ pub(crate) fn encode_with<B: ByteSink>(
 }
 
 /// Writes numbers and bytes, of which serializers make all else.
-pub(crate) struct Encoder<'a, B: ByteSink>(EncoderImpl<LimitedWriter<'a, B>, Format>);
+pub(crate) struct Encoder<'a>(EncoderImpl<LimitedWriter<'a>, Format>);
 
-impl<B: ByteSink> Encoder<'_, B> {
+impl Encoder<'_> {
     /// Writes a number, a boolean or a character.
     #[inline]
     pub(crate) fn put(&mut self, number: impl Encode) -> Result<(), EncodeError> {
@@ -220,35 +219,22 @@ impl<'de> Decoder<'de> {
     }
 }
 
-/// A buffer to which bytes can be appended.
-pub trait ByteSink: Deref<Target = [u8]> {
-    /// Appends these bytes.
-    fn append(&mut self, bytes: &[u8]);
-}
-
-impl ByteSink for Vec<u8> {
-    #[inline]
-    fn append(&mut self, bytes: &[u8]) {
-        self.extend_from_slice(bytes);
-    }
-}
-
 /// Appends to a buffer, up to a limit. (The library's own way through `std::io::Write` takes twice
 /// the time.)
-struct LimitedWriter<'a, B> {
-    bytes: &'a mut B,
+struct LimitedWriter<'a> {
+    bytes: &'a mut Vec<u8>,
     bytes_max: usize,
     has_room: &'a mut bool,
 }
 
-impl<B: ByteSink> Writer for LimitedWriter<'_, B> {
+impl Writer for LimitedWriter<'_> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
         if bytes.len() > self.bytes_max - self.bytes.len() {
             *self.has_room = false;
             return Err(EncodeError::UnexpectedEnd);
         }
-        self.bytes.append(bytes);
+        self.bytes.extend_from_slice(bytes);
         Ok(())
     }
 }

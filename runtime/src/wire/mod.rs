@@ -6,10 +6,8 @@ mod codec;
 #[cfg(test)]
 mod tests;
 
-pub use codec::{
-    ByteSink, WireError, decode, decode_first, encode, encode_into, encode_within, encoded_len,
-};
 pub(crate) use codec::{
     DecodeError, Decoder, EncodeError, Encoder, encode_with, not_utf8, text, unknown_type,
     without_length,
 };
+pub use codec::{WireError, decode, decode_first, encode, encode_into, encode_within, encoded_len};

@@ -368,8 +368,8 @@ fn send<P: Program>(
     to: Pe,
     told: Told<Run<P>>,
 ) -> Result<(), TaskError> {
-    let receive = async |cx: Context, (id, from, told): (GroupId, Pe, Told<Run<P>>)| {
-        Groups::<RunPart<P>>::on(&cx).receive(id, from, [told]);
+    let receive = |cx: &Context, (id, from, told): (GroupId, Pe, Told<Run<P>>)| {
+        Groups::<RunPart<P>>::on(cx).receive(id, from, [told]);
     };
-    cx.tell(to, receive, (id, cx.pe(), told))
+    cx.tell_fn(to, receive, (id, cx.pe(), told))
 }

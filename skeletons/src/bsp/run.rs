@@ -413,9 +413,9 @@ impl<P: Program> Clone for RunInvitation<P> {
 
 impl<P: Program> Invite<RunPart<P>> for RunInvitation<P> {
     fn send(&self, cx: &Context, to: Option<Pe>, id: GroupId) -> Result<(), BspError> {
-        let invited = async |cx: Context, (id, head): (GroupId, Head), argument| {
+        let invited = |cx: &Context, (id, head): (GroupId, Head), argument| {
             let invitation = RunInvitation::<P> { head, argument };
-            Groups::<RunPart<P>>::on(&cx).accept(id, invitation);
+            Groups::<RunPart<P>>::on(cx).accept(id, invitation);
         };
         let (told, argument) = ((id, self.head.clone()), self.argument.clone()?);
         Ok(match to {

@@ -128,9 +128,9 @@ where
 {
     fn send(&self, cx: &Context, to: Option<Pe>, id: GroupId) -> Result<(), TaskError> {
         let build = self.build;
-        let invited = move |cx: Context, (id, head), argument| async move {
+        let invited = move |cx: &Context, (id, head), argument| {
             let invitation = Invitation { head, build, argument };
-            Groups::<RunPart>::on(&cx).accept(id, Arc::new(invitation));
+            Groups::<RunPart>::on(cx).accept(id, Arc::new(invitation));
         };
         let (told, argument) = ((id, self.head.clone()), self.argument.clone()?);
         match to {

@@ -110,17 +110,17 @@ impl Outbox {
         }
         self.wakers.into_iter().for_each(Waker::wake);
         for (to, small) in self.small {
-            let told = async |cx: Context, (id, from, small): (GroupId, Pe, Vec<Small>)| {
+            let told = |cx: &Context, (id, from, small): (GroupId, Pe, Vec<Small>)| {
                 let message = |small| match small {
                     Small::Request(node) => PoolMessage::Request(node),
                     Small::Push(node, pushes_left) => PoolMessage::Push(node, pushes_left),
                     Small::Load(load) => PoolMessage::Load(load),
                     Small::Ask => PoolMessage::Ask,
                 };
-                Groups::<RunPart>::on(&cx).receive(id, from, small.into_iter().map(message));
+                Groups::<RunPart>::on(cx).receive(id, from, small.into_iter().map(message));
             };
             // If it cannot be told, the job ends.
-            let _ = cx.tell(to, told, (id, cx.pe(), small));
+            let _ = cx.tell_fn(to, told, (id, cx.pe(), small));
         }
         for (to, node, result) in self.results {
             let sent = Sent { id, from: cx.pe(), node, is_limited: self.is_limited };
@@ -150,13 +150,13 @@ fn build(
 /// Tells all PEs that the blocks of a stream before this one are over: this PE has what they
 /// returned.
 pub(super) fn tell_first(cx: &Context, id: GroupId, first: u32) {
-    let advance = async |cx: Context, (id, keeper, first): (GroupId, Pe, u32)| {
-        if let Some(run) = Groups::<RunPart>::on(&cx).get(id.name) {
-            run.act_at_once(&cx, |part| part.pool.advance(keeper, first));
+    let advance = |cx: &Context, (id, keeper, first): (GroupId, Pe, u32)| {
+        if let Some(run) = Groups::<RunPart>::on(cx).get(id.name) {
+            run.act_at_once(cx, |part| part.pool.advance(keeper, first));
         }
     };
     // If it cannot be told, the job ends.
-    let _ = cx.tell_all(advance, (id, cx.pe(), first));
+    let _ = cx.tell_all_fn(advance, (id, cx.pe(), first));
 }
 
 /// Makes a task of each node that is to be computed.
@@ -223,8 +223,8 @@ pub(super) fn send_value<T: Portable + Sync>(
     to: Pe,
     sent: Sent,
 ) -> Result<(), TaskError> {
-    let receive = async |cx: Context, sent: Sent, result: Result<Arc<T>, TaskError>| {
-        let (groups, node) = (Groups::<RunPart>::on(&cx), sent.node);
+    let receive = |cx: &Context, sent: Sent, result: Result<Arc<T>, TaskError>| {
+        let (groups, node) = (Groups::<RunPart>::on(cx), sent.node);
         let undecodable = |error| {
             let run = groups.get(sent.id.name);
             failed(DagError::unsendable(node, name_of(run.as_ref(), node), error))

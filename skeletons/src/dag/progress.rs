@@ -63,12 +63,12 @@ pub(super) fn report_later(cx: &Context, part: (Name, u64), after: Duration) {
         let run = Groups::<RunPart>::on(&cx).get(name);
         let report = run.and_then(|run| run.with(|id, part| part.report(id, number)));
         let Some((id, computed)) = report.flatten() else { return };
-        let note = async |cx: Context, (id, from, computed): (GroupId, Pe, u64)| {
-            let run = Groups::<RunPart>::on(&cx).get(id.name);
+        let note = |cx: &Context, (id, from, computed): (GroupId, Pe, u64)| {
+            let run = Groups::<RunPart>::on(cx).get(id.name);
             run.and_then(|run| run.with(|now, part| part.note_report((id, now), from, computed)));
         };
         // If it cannot be told, the job ends.
-        let _ = cx.tell(id.opening.by, note, (id, cx.pe(), computed));
+        let _ = cx.tell_fn(id.opening.by, note, (id, cx.pe(), computed));
     };
     // A message comes before the nodes that wait; a task would not.
     let _ = cx.tell(cx.pe(), report, (part, after));

@@ -323,7 +323,7 @@ impl<T: Bounded, const FINDS_FIRST: bool> SearchType<T> for Maximise<FINDS_FIRST
         });
         if is_first && key.home != cx.pe() {
             // The answer brings the values that the home PE sent to all others before.
-            let _ = cx.tell(key.home, send_incumbent::<T::Node>, (key, cx.pe()));
+            let _ = cx.tell_fn(key.home, send_incumbent::<T::Node>, (key, cx.pe()));
         }
         PeKnowledge { cx: cx.clone(), key, incumbent, best, place: Place::default() }
     }
@@ -403,33 +403,33 @@ impl<N: Portable + Clone> PeKnowledge<N> {
         self.best.raise(&best);
         self.incumbent.raise(best.value, best.place.clone());
         // If the message cannot be sent, the task's result still has the node.
-        let _ = self.cx.tell(self.key.home, keep_improvement::<N>, (self.key, best));
+        let _ = self.cx.tell_fn(self.key.home, keep_improvement::<N>, (self.key, best));
     }
 }
 
 /// On the home PE: keeps a better node, and sends its value to all PEs if it is the best.
-async fn keep_improvement<N: Clone + Send + 'static>(cx: Context, (key, found): (Key, Best<N>)) {
+fn keep_improvement<N: Clone + Send + 'static>(cx: &Context, (key, found): (Key, Best<N>)) {
     // The search may have ended.
     let Some(best) = cx.known::<BestNode<N>>(key) else { return };
     // A node that the home PE found itself is kept already.
     best.raise(&found);
     let Best { value, place, .. } = found;
     if best.get().is_some_and(|known| known.value == value && known.place == place) {
-        let _ = cx.tell_all(raise_incumbent, (key, value, place));
+        let _ = cx.tell_all_fn(raise_incumbent, (key, value, place));
     }
 }
 
 /// On the home PE: sends the incumbent to a PE that has joined. The joining PE asks after it has
 /// created its own incumbent, so it receives every value, by this answer or by a message to all.
-async fn send_incumbent<N: Clone + Send + 'static>(cx: Context, (key, pe): (Key, Pe)) {
+fn send_incumbent<N: Clone + Send + 'static>(cx: &Context, (key, pe): (Key, Pe)) {
     let kept = cx.known::<BestNode<N>>(key).and_then(|best| best.get());
     if let Some(Best { value, place, .. }) = kept {
-        let _ = cx.tell(pe, raise_incumbent, (key, value, place));
+        let _ = cx.tell_fn(pe, raise_incumbent, (key, value, place));
     }
 }
 
 /// On any PE: records the value of the home PE's node, if this PE takes part in the search.
-async fn raise_incumbent(cx: Context, (key, value, place): (Key, u64, Place)) {
+fn raise_incumbent(cx: &Context, (key, value, place): (Key, u64, Place)) {
     let incumbent = cx.known::<Incumbent>(key);
     incumbent.into_iter().for_each(|incumbent| incumbent.raise(value, place.clone()));
 }

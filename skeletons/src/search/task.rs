@@ -171,7 +171,7 @@ impl Drop for ForgetOnDrop<'_> {
         let ForgetOnDrop(cx, key) = *self;
         cx.forget(key);
         // If the job is ending, this fails, and all values go anyway.
-        let _ = cx.tell_all(async |cx: Context, key| cx.forget(key), key);
+        let _ = cx.tell_all_fn(|cx: &Context, key| cx.forget(key), key);
     }
 }
 

@@ -90,13 +90,13 @@ fn send<K: TableKey, V: TableValue>(
     letter: Letter<K, V>,
 ) -> Result<(), TaskError> {
     type Sender = (GroupId, Pe, Sent);
-    let receive = async |cx: Context, (id, from, what): Sender, letter: Result<Arc<_>, _>| {
+    let receive = |cx: &Context, (id, from, what): Sender, letter: Result<Arc<_>, _>| {
         let letter = match letter {
             Ok(letter) => Arc::unwrap_or_clone(letter),
             Err(TaskError::Codec { reason, .. }) => Letter::Unread(what, reason),
             Err(error) => Letter::Unread(what, error.to_string()),
         };
-        Groups::<TablePart<K, V>>::on(&cx).receive(id, from, [letter]);
+        Groups::<TablePart<K, V>>::on(cx).receive(id, from, [letter]);
     };
     cx.tell_with(to, receive, (id, cx.pe(), what), Arc::new(letter))
 }

@@ -167,13 +167,11 @@ impl<K, V> Clone for TableInvitation<K, V> {
 
 impl<K: TableKey, V: TableValue> Invite<TablePart<K, V>> for TableInvitation<K, V> {
     fn send(&self, cx: &Context, to: Option<Pe>, id: GroupId) -> Result<(), TableError> {
-        let invited = async |cx: Context, told: TableRef<K, V>| {
-            told.accept(&cx);
-        };
+        let invited = |cx: &Context, told: TableRef<K, V>| told.accept(cx);
         let told = TableRef::new(id, self.head.clone());
         Ok(match to {
-            Some(pe) => cx.tell(pe, invited, told),
-            None => cx.tell_all(invited, told),
+            Some(pe) => cx.tell_fn(pe, invited, told),
+            None => cx.tell_all_fn(invited, told),
         }?)
     }
 

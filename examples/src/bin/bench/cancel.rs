@@ -63,7 +63,7 @@ impl Job {
         Future::abort_all(&tasks);
         let abort = start.elapsed().as_secs_f64();
         // This message arrives after the cancellation, on PEs whose workers do nothing else.
-        cx.tell_all(async |_, ()| IS_OPEN.store(true, Ordering::Relaxed), ())?;
+        cx.tell_all_fn(|_, ()| IS_OPEN.store(true, Ordering::Relaxed), ())?;
         for blocking in blocking {
             blocking.await?;
         }

@@ -8,7 +8,6 @@ use crate::{Goal, Report, Sample, Unit};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use ultramarine::prelude::*;
@@ -130,8 +129,8 @@ async fn by_message(cx: &Context, bytes: usize, values: Vec<f64>, way: Way) -> R
         // The last message leaves its value; the next batch begins with another.
         let (values, turns) = (values.clone(), 2 * rounds);
         match way {
-            Way::Tell => drop(pass_on(cx.clone(), (key, turns, values))),
-            _ => drop(pass_on_with(cx.clone(), (key, turns), Ok(Arc::new(values)))),
+            Way::Tell => pass_on(cx, (key, turns, values)),
+            _ => pass_on_with(cx, (key, turns), Ok(Arc::new(values))),
         }
         cx.timeout(PATIENCE, mail.receive(cx.pe())).await??;
     }
@@ -139,28 +138,24 @@ async fn by_message(cx: &Context, bytes: usize, values: Vec<f64>, way: Way) -> R
 }
 
 /// Sends the values on, as long as there are turns left, and then says so.
-#[expect(clippy::needless_pass_by_value, reason = "the function of a message is called like that")]
-fn pass_on(cx: Context, (key, left, values): (Key, u32, Vec<f64>)) -> Ready<()> {
+fn pass_on(cx: &Context, (key, left, values): (Key, u32, Vec<f64>)) {
     let other = Pe::new(1 - cx.pe().number());
     let _ = match left {
         0 => cx.mailbox(key).send(cx.pe(), ()),
-        _ => cx.tell(other, pass_on, (key, left - 1, values)),
+        _ => cx.tell_fn(other, pass_on, (key, left - 1, values)),
     };
-    ready(())
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the function of a message is called like that")]
 fn pass_on_with(
-    cx: Context,
+    cx: &Context,
     (key, left): (Key, u32),
     values: std::result::Result<Arc<Vec<f64>>, TaskError>,
-) -> Ready<()> {
+) {
     let other = Pe::new(1 - cx.pe().number());
     let _ = match (left, values) {
         (1.., Ok(values)) => cx.tell_with(other, pass_on_with, (key, left - 1), values),
         _ => cx.mailbox(key).send(cx.pe(), ()),
     };
-    ready(())
 }
 
 /// The times of batches of rounds.

@@ -4,7 +4,7 @@ use super::numbers::{Found, find, find_plain, is_number};
 use super::{BESIDE_BYTES_MIN, CHANGED, PLAIN_NAME, STAYS_BYTES_MIN};
 use crate::array::held::{Blocks, Changed, Root};
 use crate::array::{Array, BLOCKS_MAX};
-use crate::wire::{self, ByteSink, EncodeError, Encoder, WireError};
+use crate::wire::{self, EncodeError, Encoder, WireError};
 use serde::ser::{self, Serialize, Serializer};
 use std::any::type_name;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,12 +89,13 @@ impl Beside {
     /// # Errors
     ///
     /// [`WireError::Encode`]: the value has changed.
-    pub(crate) fn append_to(&mut self, bytes: &mut impl ByteSink) -> Result<(), WireError> {
+    pub(crate) fn append_to(&mut self, bytes: &mut Vec<u8>) -> Result<(), WireError> {
         self.close_gathered();
-        std::mem::take(&mut self.blocks).for_each(|block| bytes.append(block)).map_err(changed)?;
+        let blocks = std::mem::take(&mut self.blocks);
+        blocks.for_each(|block| bytes.extend_from_slice(block)).map_err(changed)?;
         let length = std::mem::take(&mut self.bytes);
         if length > 0 {
-            bytes.append(&(length as u64).to_le_bytes());
+            bytes.extend_from_slice(&(length as u64).to_le_bytes());
         }
         Ok(())
     }
@@ -131,7 +132,7 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
 pub(crate) fn encode_with<T: Serialize>(
     room: usize,
     value: &T,
-    bytes: &mut impl ByteSink,
+    bytes: &mut Vec<u8>,
     beside: &mut Beside,
 ) -> Result<bool, WireError> {
     wire::encode_with(room, bytes, |encoder| {
@@ -140,8 +141,8 @@ pub(crate) fn encode_with<T: Serialize>(
 }
 
 /// A serializer.
-struct Encoding<'a, 'b, B: ByteSink> {
-    encoder: &'a mut Encoder<'b, B>,
+struct Encoding<'a, 'b> {
+    encoder: &'a mut Encoder<'b>,
     /// The most that may go beside, in bytes.
     room: usize,
     beside: &'a mut Beside,
@@ -150,7 +151,7 @@ struct Encoding<'a, 'b, B: ByteSink> {
     one_by_one: usize,
 }
 
-impl<B: ByteSink> Encoding<'_, '_, B> {
+impl Encoding<'_, '_> {
     /// Puts an array beside the encoding.
     fn put_beside(&mut self, array: &Found<'_>) -> Result<(), EncodeError> {
         if !self.beside.add(array, self.room)? {
@@ -186,7 +187,7 @@ macro_rules! numbers {
     )* };
 }
 
-impl<B: ByteSink> Serializer for &mut Encoding<'_, '_, B> {
+impl Serializer for &mut Encoding<'_, '_> {
     type Ok = ();
     type Error = EncodeError;
     type SerializeSeq = Self;
@@ -343,7 +344,7 @@ impl<B: ByteSink> Serializer for &mut Encoding<'_, '_, B> {
 /// Values that consist of others, which follow each other.
 macro_rules! compound {
     ($($of:ident: $($method:ident($($key:ty)?)),*;)*) => { $(
-        impl<B: ByteSink> ser::$of for &mut Encoding<'_, '_, B> {
+        impl ser::$of for &mut Encoding<'_, '_> {
             type Ok = ();
             type Error = EncodeError;
 
@@ -365,7 +366,7 @@ macro_rules! compound {
     )* };
 }
 
-impl<B: ByteSink> ser::SerializeSeq for &mut Encoding<'_, '_, B> {
+impl ser::SerializeSeq for &mut Encoding<'_, '_> {
     type Ok = ();
     type Error = EncodeError;
 

@@ -238,13 +238,13 @@ impl<T: Portable> Mailbox<T> {
     /// As for [`Context::tell`]. A value for a PE that has died is lost without an error, and so is
     /// one whose key is forgotten there.
     pub fn send(&self, to: Pe, value: T) -> Result<(), TaskError> {
-        let deliver = async |cx: Context, (key, from, value): (Key, Pe, T)| {
+        let deliver = |cx: &Context, (key, from, value): (Key, Pe, T)| {
             let Mailbox { mail_queue, .. } = cx.mailbox(key);
             if mail_queue.put(from, value) {
-                mail_queue.types.look_later(&cx);
+                mail_queue.types.look_later(cx);
             }
         };
-        self.cx.tell(to, deliver, (self.key, self.cx.pe(), value))
+        self.cx.tell_fn(to, deliver, (self.key, self.cx.pe(), value))
     }
 
     /// The next value from this PE. Waits for it without a limit: see [`Context::timeout`]. If

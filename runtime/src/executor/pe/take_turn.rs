@@ -33,20 +33,35 @@ pub(crate) struct QuietTurn {
 impl Processor {
     /// Takes a turn at the engine if no other thread is at it. Returns whether something happened.
     pub(crate) fn try_turn(self: &Arc<Self>) -> bool {
-        let moved = self.pump();
-        moved | self.turn_if_free().is_some_and(|turn| turn.something_happened)
+        let is_first_to_send = self.has_to_send();
+        let moved = !is_first_to_send && self.pump();
+        moved | self.turn_and_send(is_first_to_send).is_some_and(|turn| turn.something_happened)
+    }
+
+    /// Whether something waits to be sent. That comes before what has arrived.
+    fn has_to_send(&self) -> bool {
+        !self.turns.outbox().is_empty()
+    }
+
+    /// Takes a turn at the engine if it is free. If there was something to send first, no thread
+    /// has pumped before: one that sends has pumped then.
+    fn turn_and_send(self: &Arc<Self>, is_first_to_send: bool) -> Option<Turn> {
+        let turn = self.turn_if_free();
+        if is_first_to_send && turn.as_ref().is_none_or(|turn| turn.frames_sent == 0) {
+            self.pump();
+        }
+        turn
     }
 
     /// The same for a worker that has nothing to do and takes one turn after the other. It leaves
-    /// out those that would find nothing: so it sees sooner what arrives. What waits to be sent
-    /// comes before what has arrived. (`quiet` is what the last call has left; the clock says
-    /// `now`.)
+    /// out those that would find nothing: so it sees sooner what arrives. (`quiet` is what the last
+    /// call has left; the clock says `now`.)
     pub(crate) fn try_idle_turn(
         self: &Arc<Self>,
         quiet: &mut Option<QuietTurn>,
         now: Instant,
     ) -> bool {
-        let is_first_to_send = !self.turns.outbox().is_empty();
+        let is_first_to_send = self.has_to_send();
         let moved = !is_first_to_send && self.pump();
         if !is_first_to_send
             && !moved
@@ -56,10 +71,7 @@ impl Processor {
         }
         self.queues.wanted.set();
         let need = self.need();
-        let turn = self.turn_if_free();
-        if is_first_to_send && turn.as_ref().is_none_or(|turn| turn.frames_sent == 0) {
-            self.pump();
-        }
+        let turn = self.turn_and_send(is_first_to_send);
         let something_happened =
             moved | turn.as_ref().is_some_and(|turn| turn.something_happened | turn.work_came);
         *quiet = turn.filter(|_| !something_happened).map(|turn| {

@@ -11,7 +11,7 @@ use super::site::Site;
 use crate::array::Array;
 use crate::code::Stateless;
 use crate::error::TaskError;
-use crate::protocol::message::{Bytes, SmallBytes};
+use crate::protocol::message::Bytes;
 use async_task::Task;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -29,12 +29,12 @@ pub(crate) trait Body<S: Site, A>: Stateless {
     /// Whether the function may wait. One that does not only computes.
     const MAY_WAIT: bool;
 
-    /// Packs the argument behind the bytes in `few`.
-    fn pack(argument: A, few: SmallBytes, limits: PackLimits) -> Result<Bytes, PackError<A>>
+    /// Packs the argument behind the bytes in `draft`.
+    fn pack(argument: A, draft: &mut Vec<u8>, limits: PackLimits) -> Result<Bytes, PackError<A>>
     where
         A: Portable,
     {
-        pack(ValueLabel::argument_of(Self::name()), argument, few, limits)
+        pack(ValueLabel::argument_of(Self::name()), argument, draft, limits)
     }
 
     /// Unpacks the argument: `array` if it was packed as one, else what `encoded` holds.

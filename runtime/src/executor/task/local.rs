@@ -12,18 +12,17 @@ use super::caught::{discard, discard_with};
 use super::end::Settle;
 use super::future::Promise;
 use super::origin::Origin;
-use super::packing::{PackError, PackLimits, WithHandles, unpack_result};
+use super::packing::{PackError, PackLimits, WithHandles, drafting, unpack_result};
 use super::portable::Portable;
 use super::site::Site;
 use super::start::{Effort, Fill, OwnTask, Packed, Spawned, Start, TakeBack, Waiting};
 use super::task_code::Function;
 use super::travel::take_packed_handles;
 use crate::array::is_plain;
-use crate::code::{Code, Name};
+use crate::code::Name;
 use crate::error::TaskError;
 use crate::protocol::Outcome;
-use crate::protocol::message::{Bytes, SmallBytes};
-use crate::wire::ByteSink;
+use crate::protocol::message::Bytes;
 use async_task::Task;
 use spin::Yield;
 use spin::mutex::spin::{SpinMutex, SpinMutexGuard};
@@ -357,26 +356,22 @@ pub(crate) fn pack_task<S: Site, A: Portable, R: Portable>(
     pe: &S,
     effort: Effort,
 ) -> Result<Bytes, PackError<A>> {
-    let few = match code_bytes(function.code()) {
-        Ok(few) => few,
-        Err(reason) => {
+    let code = match function.code().reference() {
+        Ok(code) => code,
+        Err(error) => {
             discard(argument);
+            let reason = error.to_string();
             return Err(PackError::Failed(TaskError::UnknownCode { pe: pe.me(), reason }));
         }
     };
-    let packed =
-        function.pack(argument, few, PackLimits { effort, bytes_max: pe.value_bytes_max() });
+    let limits = PackLimits { effort, bytes_max: pe.value_bytes_max() };
+    let packed = drafting(|draft| {
+        draft.extend_from_slice(&code.to_bytes());
+        function.pack(argument, draft, limits)
+    });
     if packed.is_err() {
         // The argument is not sent, so its handles need not be kept.
         drop(take_packed_handles());
     }
     packed
-}
-
-/// A task's code reference, or why there is none.
-fn code_bytes<X>(code: &'static Code<X>) -> Result<SmallBytes, String> {
-    let reference = code.reference().map_err(|error| error.to_string())?;
-    let mut few = SmallBytes::default();
-    few.append(&reference.to_bytes());
-    Ok(few)
 }

@@ -8,7 +8,7 @@ use crate::array::Array;
 use crate::code::{Code, Name};
 use crate::error::TaskError;
 use crate::protocol::TaskId;
-use crate::protocol::message::{Bytes, SmallBytes};
+use crate::protocol::message::Bytes;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -46,7 +46,8 @@ pub(crate) trait Function<S, A, R>: Send + Sync {
     fn code(&self) -> &'static Code<Arrival<S>>;
 
     /// See [`Body::pack`].
-    fn pack(&self, argument: A, few: SmallBytes, to: PackLimits) -> Result<Bytes, PackError<A>>;
+    fn pack(&self, argument: A, draft: &mut Vec<u8>, to: PackLimits)
+    -> Result<Bytes, PackError<A>>;
 
     /// See [`Body::unpack`].
     fn unpack(&self, encoded: &[u8], array: Option<Array>) -> Result<A, TaskError>;
@@ -68,8 +69,13 @@ impl<S: Site, B: Body<S, A>, A: Portable> Function<S, A, B::Output> for TaskCode
         Code::of(*self)
     }
 
-    fn pack(&self, argument: A, few: SmallBytes, to: PackLimits) -> Result<Bytes, PackError<A>> {
-        B::pack(argument, few, to)
+    fn pack(
+        &self,
+        argument: A,
+        draft: &mut Vec<u8>,
+        to: PackLimits,
+    ) -> Result<Bytes, PackError<A>> {
+        B::pack(argument, draft, to)
     }
 
     fn unpack(&self, encoded: &[u8], array: Option<Array>) -> Result<A, TaskError> {

@@ -204,7 +204,7 @@ impl Port {
 
     fn deliver_own(&mut self, deliver: &mut Deliver<'_>) {
         self.own_bytes = 0;
-        for (message, array) in self.own.drain(..) {
+        while let Some((message, array)) = self.own.pop_front() {
             self.counters.messages_received += 1;
             deliver(self.me, &message, array);
         }

@@ -55,7 +55,7 @@ fn what_one_pe_tells_another_is_begun_in_order() {
 fn a_value_goes_with_a_message() {
     among(3, 1, async |cx| {
         let key = cx.new_key();
-        let note = async |cx: Context, (key, from), values: Result<Arc<Vec<u64>>, TaskError>| {
+        let note = |cx: &Context, (key, from), values: Result<Arc<Vec<u64>>, TaskError>| {
             let heard = cx.shared(key, Heard::default);
             let values = values.expect("numbers can be decoded");
             heard.lock().expect("no panic").push((from, values.to_vec()));
@@ -74,7 +74,7 @@ fn a_value_goes_with_a_message() {
             assert_eq!(lengths, [0, 1, 1, 9, 100_000]);
             assert_eq!(heard[4].1, values[3], "{pe}");
         }
-        let words = async |_: Context, (): (), _: Result<Arc<Vec<String>>, TaskError>| ();
+        let words = |_: &Context, (): (), _: Result<Arc<Vec<String>>, TaskError>| ();
         let none = Pe::new(9);
         let error = cx.tell_with(none, words, (), Arc::new(vec!["a".to_owned()])).unwrap_err();
         assert_eq!(error, TaskError::NoSuchPe { pe: none, pes: 3 });
@@ -86,7 +86,17 @@ fn all_hear_what_one_tells_all() {
     among(7, 2, async |cx| {
         let key = cx.new_key();
         let tell = async |cx: Context, key: Key| {
-            (0..100).for_each(|n| cx.tell_all(note, (key, cx.pe(), vec![n])).expect("all is well"));
+            let note_at_once = |cx: &Context, (key, from, n): (Key, Pe, u64)| {
+                let heard = cx.shared(key, Heard::default);
+                heard.lock().expect("no panic").push((from, vec![n]));
+            };
+            for n in 0..100 {
+                let told = match n % 2 {
+                    0 => cx.tell_all(note, (key, cx.pe(), vec![n])),
+                    _ => cx.tell_all_fn(note_at_once, (key, cx.pe(), n)),
+                };
+                told.expect("all is well");
+            }
         };
         cx.spawn_at(Pe::new(3), tell, key).await.expect("all are well");
         let all: Vec<_> = (0..100).map(|n| (Pe::new(3), vec![n])).collect();
@@ -189,15 +199,21 @@ fn several_tasks_may_wait_at_one_mailbox() {
 
 #[test]
 fn a_message_whose_function_panics_ends_the_job() {
-    for threads in [1, 2] {
+    for (threads, waits) in [(1, true), (2, true), (1, false)] {
         let mut jobs = jobs(2, threads, |_| None).into_iter();
         let root = jobs.next().expect("there is one");
         jobs.for_each(|job| drop(thread::spawn(move || drop(serve(job)))));
         let (done, is_done) = mpsc::channel();
         thread::spawn(move || {
-            let (result, parting) = lead(root, async |cx: Context| {
+            let (result, parting) = lead(root, async move |cx: Context| {
                 let fail = async |_: Context, n: u32| assert_eq!(n, 3, "it is not three");
-                cx.tell(Pe::new(1), fail, 4).expect("there is such a PE");
+                let fail_at_once = |_: &Context, n: u32| assert_eq!(n, 3, "it is not three");
+                let told = if waits {
+                    cx.tell(Pe::new(1), fail, 4)
+                } else {
+                    cx.tell_fn(Pe::new(1), fail_at_once, 4)
+                };
+                told.expect("there is such a PE");
                 cx.sleep(PATIENCE).await;
             });
             parting.goodbye();
