@@ -4,6 +4,7 @@ use super::error::TableError;
 use super::kind::{Answer, Batch, Rows, TableKey, TableValue};
 use super::open::Head;
 use super::part::TablePart;
+use super::pieces::MESSAGE_OVERHEAD_BYTES;
 use super::store::hash;
 use super::update::encode_update;
 use futures_util::future::try_join_all;
@@ -20,9 +21,6 @@ use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Portable, discard};
 use ultramarine_runtime::wire::{decode, encoded_len};
 use ultramarine_topology::Pe;
-
-/// What a message has beside the keys and values, in bytes, is shorter.
-const MESSAGE_OVERHEAD_BYTES: usize = 256;
 
 /// A distributed table, on one PE; see the [module](super). If it was [opened](super::table) here,
 /// dropping it closes the table on all PEs.
@@ -362,8 +360,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     ///
     /// # Errors
     ///
-    /// It cannot be encoded, or no message has room for it. (Copies could not be told of it, which
-    /// would be the end of the table.)
+    /// It cannot be encoded, or no message has room for it.
     pub(super) fn size<T: Serialize>(&self, thing: &T) -> Result<usize, TableError> {
         if !needs_drop::<T>() {
             return Ok(size_of::<T>());

@@ -42,6 +42,7 @@ pub mod machine;
 mod open;
 mod orbits;
 mod part;
+mod pieces;
 mod seen;
 mod store;
 mod update;

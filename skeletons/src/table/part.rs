@@ -22,7 +22,7 @@ use ultramarine_topology::{Distance, Pe};
 const WORKS_AT_ONCE: usize = 32;
 
 /// What comes of a request of a program.
-enum Reply<V> {
+pub(super) enum Reply<V> {
     Waiting(Waker),
     Answered(Result<Answer<V>, TableError>),
 }
@@ -49,7 +49,7 @@ pub(super) struct TablePart<K: TableKey, V: TableValue> {
     broken: Option<String>,
     /// What has come since.
     refused: Vec<Told<Of<K, V>>>,
-    asked: HashMap<(Pe, u64), Option<Reply<V>>, FixedState>,
+    pub(super) asked: HashMap<(Pe, u64), Option<Reply<V>>, FixedState>,
 }
 
 /// What is to be done outside of the part's lock.

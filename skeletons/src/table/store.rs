@@ -25,6 +25,9 @@ const PIECE_ENTRIES_MAX: usize = if cfg!(test) { 2 } else { 4096 };
 /// less than a message may have.
 pub(super) const PIECE_BYTES_MAX: usize = 256 << 10;
 
+/// About the most that the values of an answer take, in bytes, but for one that takes more.
+const ANSWER_BYTES_MAX: usize = 4 * PIECE_BYTES_MAX;
+
 /// The hash of a key, by which it belongs to a share.
 pub(super) fn hash<K: TableKey>(key: &K) -> u64 {
     // Other than that by which it has its place in the share.
@@ -75,7 +78,7 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
             Batch::Insert(rows) => self.insert(share, rows),
             Batch::Get(keys) => {
                 let share = self.shares.entry(share).or_default();
-                (None, Answer::Got(keys.iter().map(|key| share.get(key).cloned()).collect()))
+                (None, Answer::Got(values(share, &keys)))
             }
             Batch::Update(update) => return self.update(share, &update),
             Batch::Len => {
@@ -206,6 +209,25 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
             self.bytes = entries.map(|(key, value)| size_of_entry(key, value)).sum();
         }
     }
+}
+
+/// The values of the first of these keys, as many as an answer has room for.
+fn values<K: TableKey, V: TableValue>(share: &Share<K, V>, keys: &[K]) -> Vec<Option<V>> {
+    let size = |value: &V| if has_elsewhere::<V>() { encoded_len(value).unwrap_or(0) } else { 0 };
+    let is_measured = keys.len().saturating_mul(size_of::<V>()) > ANSWER_BYTES_MAX
+        || (has_elsewhere::<V>() && keys.len() > 1);
+    if !is_measured {
+        return keys.iter().map(|key| share.get(key).cloned()).collect();
+    }
+    let (mut values, mut bytes) = (Vec::new(), 0);
+    for value in keys.iter().map(|key| share.get(key)) {
+        bytes += size_of::<V>() + value.map_or(0, size);
+        if bytes > ANSWER_BYTES_MAX && !values.is_empty() {
+            break;
+        }
+        values.push(value.cloned());
+    }
+    values
 }
 
 /// About what an entry takes: itself, its place in the map, and what it has elsewhere, which is

@@ -117,6 +117,35 @@ fn bulk_requests_are_bounded_in_bytes() {
     bounded(move || options.run(main)).expect("each message is short");
 }
 
+/// What updates make of short arguments is told to the copy, and read, in several messages.
+#[test]
+fn values_may_be_longer_than_a_message_together_and_alone() {
+    let options = Options::default().places(vec![Place::default(); 2]).lane(LaneKind::Memory);
+    let options = options.threads(1).set("message_bytes_max", "400000");
+    let main = async |cx: Context| {
+        let texts = table::<u64, String>(&cx, "texts").open()?;
+        let repeat = |n: &u64, text: &mut Option<String>, times: u64| {
+            let text = text.get_or_insert_default();
+            text.push_str(&n.to_string().repeat(times as usize));
+            text.len() as u64
+        };
+        // Each fits into a message, and all that a share has do not.
+        let times = (100..400).map(|n| (n, 5_000));
+        assert_eq!(texts.update_all(repeat, times).await?, [15_000; 300]);
+        let got = texts.get_all(100..401).await?;
+        let all = (100..400).map(|n: u64| Some(n.to_string().repeat(5_000))).chain([None]);
+        assert!(got.into_iter().eq(all));
+        for n in 1..9_u64 {
+            assert_eq!(texts.update(repeat, n, 1_000_000).await?, 1_000_000);
+            assert_eq!(texts.get(n).await?, Some(n.to_string().repeat(1_000_000)));
+        }
+        let got = texts.get_all(1..9).await?;
+        assert!(got.into_iter().eq((1..9).map(|n: u64| Some(n.to_string().repeat(1_000_000)))));
+        Ok(())
+    };
+    bounded(move || options.run(main)).expect("each message is short");
+}
+
 #[test]
 fn a_name_is_of_one_table_until_that_is_closed() {
     job(vec![Place::default(); 3], async |cx: Context| {
