@@ -16,19 +16,23 @@ const KEYS_AT_ONCE: usize = 4096;
 /// The number of messages without answers at which the gathering waits, if there are fewer PEs.
 const MESSAGES_AT_ONCE: usize = 8;
 
+/// What is asked for. (The type of the caller's iterator would be a part of each future that waits
+/// for the answers, and where its closures take references, the compiler does not see that such a
+/// future is `Send`.)
+pub(super) type Things<'a, T> = Box<dyn Iterator<Item = T> + Send + 'a>;
+
 impl<K: TableKey, V: TableValue> Table<K, V> {
     /// Asks many things, those of a share in as few messages as need be. Returns the answers in the
     /// order of the things. No more things are gathered while as many messages as there are PEs
     /// wait for their answers.
     pub(super) async fn ask_all<T: Serialize, C: Extend<T>, R>(
         &self,
-        things: impl IntoIterator<Item = T>,
+        things: Things<'_, T>,
         key: impl Fn(&T) -> &K,
         empty: impl Fn(usize) -> C,
         batch: impl Fn(C) -> Result<Batch<K, V>, TableError>,
         results: impl Fn(Answer<V>) -> Option<Result<Vec<R>, TableError>>,
     ) -> Result<Vec<R>, TableError> {
-        let things = things.into_iter();
         let (count, pes) = (things.size_hint().0, self.cx.pes() as usize);
         // Shares have about as many keys: a few more than others, and twice as many at most.
         let room = (2 * count).div_ceil(pes).min(count).min(KEYS_AT_ONCE);
@@ -90,9 +94,8 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
         results: impl Fn(Answer<V>) -> Option<Result<Vec<R>, TableError>>,
     ) -> Result<Vec<R>, TableError> {
         let Asked { share, count, mut keys, answer, .. } = asked;
-        let results = |answer| {
-            results(self.done(share, answer)?).transpose().map(Option::unwrap_or_default)
-        };
+        let results =
+            |answer| results(self.done(share, answer)?).transpose().map(Option::unwrap_or_default);
         let mut all = results(answer.await?)?;
         while all.len() < count {
             // The values of the first keys only had room in the answer.

@@ -72,8 +72,8 @@ pub(super) fn send_all<K: TableKey, V: TableValue>(
             }
             Sent::Copy => member.act_at_once(cx, |part| {
                 let over = match error {
-                    TaskError::ShuttingDown => error.into(),
-                    _ => part.head.panicked(format!("copies cannot be told: {error}")),
+                    TaskError::ShuttingDown => TaskError::ShuttingDown.into(),
+                    error => part.head.copies_not_told(error.to_string()),
                 };
                 part.end_with(cx, over, true);
             }),

@@ -48,7 +48,7 @@ pub(super) fn send_in_pieces<K: TableKey, V: TableValue>(
     what: Sent,
     letter: &Letter<K, V>,
 ) -> Result<(), TaskError> {
-    let bytes = encode(letter).map_err(unread)?;
+    let bytes = encode(letter).map_err(|error| unread(&error))?;
     let room = cx.value_bytes_max().saturating_sub(MESSAGE_OVERHEAD_BYTES);
     let mut pieces = bytes.chunks(room.clamp(1, LETTER_PIECE_BYTES_MAX)).peekable();
     let mut is_first = true;
@@ -77,10 +77,10 @@ fn receive<K: TableKey, V: TableValue>(cx: &Context, piece: LetterPiece) {
         if is_last { all.remove(&(id, from)) } else { None }
     };
     if let Some(whole) = whole {
-        deliver::<K, V>(cx, (id, from, what), decode(&whole).map_err(unread));
+        deliver::<K, V>(cx, (id, from, what), decode(&whole).map_err(|error| unread(&error)));
     }
 }
 
-fn unread(error: WireError) -> TaskError {
+fn unread(error: &WireError) -> TaskError {
     TaskError::Codec { what: "a letter of a table".to_owned(), reason: error.to_string() }
 }

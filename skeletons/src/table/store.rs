@@ -270,4 +270,23 @@ mod tests {
         store.insert(share, rows.collect());
         assert_eq!(lens(&store), [1, 1, 1]);
     }
+
+    #[test]
+    fn an_answer_has_the_values_that_it_has_room_for() {
+        let lens = |sizes: &[usize]| {
+            let values = sizes.iter().map(|size| vec![0_u8; *size]);
+            let share = (0_u32..).zip(values).collect();
+            values_of(&share, &(0..5).collect::<Vec<_>>())
+        };
+        let half = ANSWER_BYTES_MAX / 2;
+        assert_eq!(lens(&[1, 2, 3]), [Some(1), Some(2), Some(3), None, None]);
+        assert_eq!(lens(&[half, half, 1]), [Some(half)]);
+        assert_eq!(lens(&[4 * half, 1]), [Some(4 * half)], "one is there in any case");
+        let share = (0..1000_u32).map(|key| (key, [[0_u64; 32]; 32])).collect();
+        assert_eq!(values(&share, &(0..1000).collect::<Vec<_>>()).len(), ANSWER_BYTES_MAX >> 13);
+    }
+
+    fn values_of(share: &Share<u32, Vec<u8>>, keys: &[u32]) -> Vec<Option<usize>> {
+        values(share, keys).into_iter().map(|value| value.map(|value| value.len())).collect()
+    }
 }

@@ -152,7 +152,22 @@ fn a_name_is_of_one_table_until_that_is_closed() {
         let first = table::<u64, u64>(&cx, "table").open()?;
         let error = table::<u64, u32>(&cx, "table").open().unwrap_err();
         assert!(matches!(&error, TableError::OtherTypes { .. }), "{error}");
+        for other in [
+            table::<u64, u64>(&cx, "table").copies(2),
+            table::<u64, u64>(&cx, "table").memory_max(5000),
+        ] {
+            let error = other.open().unwrap_err();
+            assert!(matches!(&error, TableError::OtherOptions { .. }), "{error}");
+        }
         assert!(first.insert_if_absent(1, 2).await?);
+        let on_another_pe = async |cx: Context, ()| {
+            let own = table::<u64, u32>(&cx, "table").copies(2).open()?;
+            let error = table::<u64, u64>(&cx, "table").open().unwrap_err();
+            assert!(matches!(&error, TableError::OtherTypes { .. }), "{error}");
+            own.is_empty().await
+        };
+        let is_empty = cx.spawn_at(Pe::new(1), on_another_pe, ()).await?;
+        assert!(is_empty?, "it is another table");
         let again = table::<u64, u64>(&cx, "table").open()?;
         assert_eq!(again.get(1).await?, Some(2), "it is the same one");
         let reference = first.reference();
@@ -178,7 +193,7 @@ impl Hash for Picky {
 }
 
 #[test]
-fn what_panics_at_the_owner_is_an_error_of_all_who_ask() {
+fn what_panics_at_the_owner_is_an_error_of_all_that_ask() {
     job(vec![Place::default(); 3], async |cx: Context| {
         let picky = table::<Picky, u32>(&cx, "picky").open()?;
         picky.insert_all_if_absent((0..10).map(|n| (Picky(n), n))).await?;
@@ -284,10 +299,9 @@ fn copies_that_cannot_follow_end_the_table_and_not_the_job() {
         let odd = table::<Odd, u32>(&cx, "odd").open()?;
         let near = (0..).step_by(2).map(Odd).find(|key| odd.owner(key) == cx.pe());
         let error = odd.insert_if_absent(near.expect("one in two is"), 1).await.unwrap_err();
-        let TableError::Panicked { table, message } = &error else { panic!("{error}") };
-        assert!(
-            table == "odd" && message.ends_with("cannot be decoded: decoding failed: it is even")
-        );
+        let text = "the copies of the table `odd` cannot be told of a change: decoding failed: it is \
+                    even";
+        assert_eq!(error.to_string(), text);
         assert_eq!(odd.len().await.unwrap_err(), error);
         Ok(())
     });
