@@ -299,8 +299,8 @@ fn copies_that_cannot_follow_end_the_table_and_not_the_job() {
         let odd = table::<Odd, u32>(&cx, "odd").open()?;
         let near = (0..).step_by(2).map(Odd).find(|key| odd.owner(key) == cx.pe());
         let error = odd.insert_if_absent(near.expect("one in two is"), 1).await.unwrap_err();
-        let text = "the copies of the table `odd` cannot be told of a change: decoding failed: it is \
-                    even";
+        let text = "the copies of the table `odd` cannot be told of a change: decoding failed: it \
+                    is even";
         assert_eq!(error.to_string(), text);
         assert_eq!(odd.len().await.unwrap_err(), error);
         Ok(())
