@@ -2,7 +2,7 @@
 //! state is how the other seven lie: 7! · 3⁶ = 3,674,160 states. All can be reached in 14 quarter
 //! turns, or in 11 turns if a half turn counts as one.
 
-use crate::{Job, StateFlags, run_program};
+use crate::{Job, StateFlags, ranged, run_program};
 use ultramarine::Result;
 
 /// Search all states of the 2 × 2 × 2 cube.
@@ -11,6 +11,9 @@ struct Arguments {
     /// Count half turns as one turn.
     #[arg(long)]
     half_turns: bool,
+    /// Turn only this number of faces: two of them make 29,160 states.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = ranged::<usize>(1..=3))]
+    faces: usize,
     #[command(flatten)]
     search: StateFlags,
 }
@@ -48,9 +51,9 @@ fn turn(state: State, (places, twists): &([u32; 4], [u64; 4])) -> State {
     turned
 }
 
-/// Adds the states that are a turn away.
-pub fn turns(half_turns: &bool, state: &State, next: &mut Vec<State>) {
-    for face in &TURNS {
+/// Adds the states that are a turn of one of the first faces away.
+pub fn turns((half_turns, faces): &(bool, usize), state: &State, next: &mut Vec<State>) {
+    for face in TURNS.iter().take(*faces) {
         let quarter = turn(*state, face);
         let half = turn(quarter, face);
         next.extend([quarter, turn(half, face)]);
@@ -62,7 +65,8 @@ pub fn turns(half_turns: &bool, state: &State, next: &mut Vec<State>) {
 
 /// The program: reads its flags, and runs the job.
 pub fn main() -> Result<()> {
-    run_program("cube", async |job: Job, Arguments { half_turns, search }: Arguments| {
-        search.run(&job, turns, half_turns, SOLVED).await
+    run_program("cube", async |job: Job, arguments: Arguments| {
+        let Arguments { half_turns, faces, search } = arguments;
+        search.run(&job, turns, (half_turns, faces), SOLVED).await
     })
 }

@@ -25,6 +25,28 @@ fn the_cube_has_its_states_and_levels() {
 }
 
 #[test]
+fn a_table_finds_the_states_of_two_faces_of_the_cube() {
+    for flags in ["--faces 2", "--faces 2 --half-turns"] {
+        let by_one = CUBE.report(&format!("{flags} --skeleton sequential"));
+        assert_eq!(by_one["result"], 29_160, "{flags}");
+        for pes in ["--pes 1", "--pes 3 --copies 2"] {
+            let report = CUBE.report(&format!("{flags} {pes} --threads 1"));
+            assert_eq!(report["levels"], by_one["levels"], "{flags} {pes}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "takes a minute"]
+fn a_table_finds_all_states_of_the_cube() {
+    for (flags, depth) in [("", 14), ("--half-turns", 11)] {
+        let report = CUBE.report(&format!("{flags} --pes 2 --threads 1"));
+        let found = (&report["result"], &report["depth"]);
+        assert_eq!(found, (&3_674_160.into(), &depth.into()), "{flags}");
+    }
+}
+
+#[test]
 fn flags_that_cannot_be_are_refused() {
     PUZZLE.refuses(&[
         ("--copies 101", "'--copies <K>': 101 is not in 0..=100"),

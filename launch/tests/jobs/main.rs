@@ -28,6 +28,7 @@ mod strangers;
 mod successions;
 mod supersteps;
 mod table;
+mod table_deaths;
 mod threads;
 mod under_mpi;
 mod values;

@@ -3,9 +3,9 @@
 
 use crate::common::job::{die, kill, run, run_restartable};
 use crate::common::launcher::{is_well_over_each_lane, over_each_lane};
-use futures_util::future::try_join;
+use futures_util::future::{join_all, try_join};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use ultramarine::prelude::*;
 use ultramarine::skeletons::table::{TableError, TableRef, table};
 
@@ -84,6 +84,43 @@ fn what_is_lost_is_an_error_that_names_the_table() {
     over_each_lane(3, || run(main)).for_each(|(_, ended)| ended.is_well());
 }
 
+/// Kills the processes of PEs at one moment. None of them does anything any more once the first has
+/// died.
+async fn kill_at_once(cx: &Context, pes: &[Pe]) {
+    let die_at = async |_: Context, at: SystemTime| {
+        std::thread::sleep(at.duration_since(SystemTime::now()).unwrap_or_default());
+        die();
+    };
+    let at = SystemTime::now() + Duration::from_millis(300);
+    let killed = pes.iter().map(|pe| cx.spawn_at(*pe, die_at, at));
+    for (pe, killed) in pes.iter().zip(join_all(killed).await) {
+        assert_eq!(killed, Err(TaskError::Lost { pe: *pe }));
+    }
+}
+
+#[test]
+fn what_all_copies_are_lost_of_is_an_error_that_names_the_table() {
+    let main = async |cx: Context| {
+        let die = async {
+            while ROUNDS.load(Relaxed) < 20 {
+                cx.sleep(Duration::from_millis(1)).await;
+            }
+            kill_at_once(&cx, &[1, 2, 3].map(Pe::new)).await;
+            Ok(())
+        };
+        let error = try_join(count(&cx, 1, u64::MAX), die).await.unwrap_err();
+        let text = |dead| {
+            format!(
+                "the table `sums` has lost a part: {dead} PEs have died, and each entry was held \
+                 by 2 (more `copies` outlive more)"
+            )
+        };
+        assert!([2, 3].map(text).contains(&error.to_string()), "{error}");
+        Ok(())
+    };
+    over_each_lane(4, || run(main)).for_each(|(_, ended)| ended.is_well());
+}
+
 /// What was inserted before the root died is there for the next one.
 #[test]
 fn a_table_outlives_the_root() {
@@ -104,6 +141,30 @@ fn a_table_outlives_the_root() {
         assert_eq!(words.len().await?, all);
         let got = words.get_all(0..all).await?;
         assert!(got.into_iter().eq((0..all).map(|n| Some(n + 1))));
+        Ok(())
+    };
+    over_each_lane(3, || run_restartable(main)).for_each(|(_, ended)| ended.is_well());
+}
+
+/// The next root may not open it with other types, copies or memory: that would be another table.
+#[test]
+fn the_next_root_is_told_what_a_table_was_opened_with() {
+    let main = async |cx: Context| {
+        if cx.attempt() == 1 {
+            let words = table::<u64, u64>(&cx, "words").memory_max(1 << 20).open()?;
+            // All PEs have parts of it once this is done.
+            words.insert_all_if_absent((0..100).map(|n| (n, n))).await?;
+            die();
+        }
+        let types = table::<u64, u32>(&cx, "words").memory_max(1 << 20).open().unwrap_err();
+        let text = "the table `words` is open with (u64, u64), not with (u64, u32)";
+        assert_eq!(types.to_string(), text);
+        let options = table::<u64, u64>(&cx, "words").copies(0).open().unwrap_err();
+        let text = "the table `words` is open with `copies` 1 and `memory_max` 1048576, not with \
+                    `copies` 0 and no `memory_max`";
+        assert_eq!(options.to_string(), text);
+        let words = table::<u64, u64>(&cx, "words").memory_max(1 << 20).open()?;
+        assert_eq!(words.len().await?, 100);
         Ok(())
     };
     over_each_lane(3, || run_restartable(main)).for_each(|(_, ended)| ended.is_well());

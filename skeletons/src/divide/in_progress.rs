@@ -1,7 +1,8 @@
 //! What is being solved on a PE, so that it is solved once, however many ask for it.
 //!
-//! A solve is a task of its own. If the last that waits for it leaves, it goes on for [`GRACE`]:
-//! most often a PE has died with those that waited, and their supervisors ask again.
+//! A solve is a task of its own. If the last that waits for it leaves, it is cancelled, and so are
+//! those that only it waits for. But for [`GRACE`] after this PE has heard of a death it goes on:
+//! most often those that waited have died, and their supervisors ask again.
 //!
 //! This must never know what a problem is, nor what a table does.
 
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{AbortOnDrop, Context, Future as TaskFuture, discard};
 
-/// For how long a solve goes on that no task waits for.
+/// For how long after a death solves go on that no task waits for.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What comes of a problem.
@@ -26,7 +27,16 @@ pub(super) type Outcome<R> = Result<R, TableError>;
 pub(super) type ProblemId<K> = (usize, K, bool);
 
 /// The solves of this PE.
-pub(super) struct InProgress<K, R>(Mutex<HashMap<ProblemId<K>, Arc<Solve<R>>>>);
+pub(super) struct InProgress<K, R> {
+    solves: Mutex<Solves<K, R>>,
+    deaths: Mutex<Deaths>,
+}
+
+type Solves<K, R> = HashMap<ProblemId<K>, Arc<Solve<R>>>;
+
+/// The number of PEs of whose death this one has heard, and when it has heard of the last.
+#[derive(Default)]
+struct Deaths(u32, Option<Instant>);
 
 /// A problem that is being solved.
 struct Solve<R> {
@@ -49,8 +59,8 @@ struct State<R> {
     outcome: Option<Outcome<R>>,
     waiting: usize,
     wakers: Vec<Waker>,
-    /// Since when no task waits.
-    alone_since: Option<Instant>,
+    /// Until when it goes on, if no task waits.
+    alone_until: Option<Instant>,
     /// It is cancelled when this is dropped.
     task: Option<AbortOnDrop<TaskFuture<()>>>,
     /// As long as this lives, no other table has its place.
@@ -60,7 +70,7 @@ struct State<R> {
 
 impl<K, R> Default for InProgress<K, R> {
     fn default() -> Self {
-        InProgress(Mutex::default())
+        InProgress { solves: Mutex::default(), deaths: Mutex::default() }
     }
 }
 
@@ -71,7 +81,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl<K: TableKey, R: TableValue> InProgress<K, R> {
     /// The number of problems that are being solved.
     pub(super) fn len(&self) -> usize {
-        locked(&self.0).len()
+        locked(&self.solves).len()
     }
 
     /// Waits for a problem's solution, which this PE begins to find if it does not so yet. The task
@@ -83,18 +93,19 @@ impl<K: TableKey, R: TableValue> InProgress<K, R> {
         table: Arc<dyn Any + Send + Sync>,
         begin: impl FnOnce(u64) -> TaskFuture<()>,
     ) -> Waiting<K, R> {
+        self.go_on_until(&cx);
         let mut is_new = false;
-        let mut all = locked(&self.0);
+        let mut all = locked(&self.solves);
         let solve = all.entry(id).or_insert_with(|| {
             is_new = true;
-            let (outcome, waiting, wakers, alone_since, task) = (None, 0, Vec::new(), None, None);
-            let state = State { outcome, waiting, wakers, alone_since, task, table };
+            let (outcome, waiting, wakers, alone_until, task) = (None, 0, Vec::new(), None, None);
+            let state = State { outcome, waiting, wakers, alone_until, task, table };
             Arc::new(Solve { number: NEXT.fetch_add(1, Relaxed), state: Mutex::new(state) })
         });
         let solve = solve.clone();
         {
             let mut state = solve.state();
-            (state.waiting, state.alone_since) = (state.waiting + 1, None);
+            (state.waiting, state.alone_until) = (state.waiting + 1, None);
         }
         drop(all);
         if is_new {
@@ -107,7 +118,7 @@ impl<K: TableKey, R: TableValue> InProgress<K, R> {
     /// A solve has ended, which may have been cancelled before.
     fn end(&self, id: &ProblemId<K>, number: u64, outcome: Outcome<R>) {
         let removed = {
-            let mut all = locked(&self.0);
+            let mut all = locked(&self.solves);
             let is_it = all.get(id).is_some_and(|solve| solve.number == number);
             is_it.then(|| all.remove_entry(id)).flatten()
         };
@@ -121,16 +132,27 @@ impl<K: TableKey, R: TableValue> InProgress<K, R> {
         discard((id, solve));
     }
 
-    /// Cancels the solves that no task has waited for since [`GRACE`].
+    /// Until when a solve goes on that no task waits for from now on.
+    fn go_on_until(&self, cx: &Context) -> Instant {
+        let (dead, now) = (cx.dead(), Instant::now());
+        let mut deaths = locked(&self.deaths);
+        if deaths.0 < dead {
+            *deaths = Deaths(dead, Some(now));
+        }
+        deaths.1.map_or(now, |heard| now.max(heard + GRACE))
+    }
+
+    /// Cancels the solves that no task waits for, and that do not go on.
     fn cancel_unwanted(&self) {
+        let now = Instant::now();
         let is_unwanted = |solve: &Solve<R>| {
             let state = solve.state();
-            let is_unwanted = state.alone_since.is_some_and(|since| since.elapsed() >= GRACE);
+            let is_unwanted = state.alone_until.is_some_and(|until| until <= now);
             debug_assert!(!is_unwanted || state.waiting == 0, "a task waits for it");
             is_unwanted
         };
         let unwanted =
-            locked(&self.0).extract_if(|_, solve| is_unwanted(solve)).collect::<Vec<_>>();
+            locked(&self.solves).extract_if(|_, solve| is_unwanted(solve)).collect::<Vec<_>>();
         discard(unwanted);
     }
 }
@@ -180,22 +202,23 @@ impl<K: TableKey, R: TableValue> Future for Waiting<K, R> {
 
 impl<K: TableKey, R: TableValue> Drop for Waiting<K, R> {
     fn drop(&mut self) {
-        let is_unwanted = {
+        let alone_until = {
             // No task joins meanwhile.
-            let _all = locked(&self.all.0);
+            let _all = locked(&self.all.solves);
             let mut state = self.solve.state();
             state.waiting -= 1;
             let is_unwanted = state.waiting == 0 && state.outcome.is_none();
-            state.alone_since = is_unwanted.then(Instant::now);
-            is_unwanted
+            state.alone_until = is_unwanted.then(|| self.all.go_on_until(&self.cx));
+            state.alone_until
         };
-        if is_unwanted {
-            let cancel_unwanted = async |cx: Context, ()| {
-                cx.sleep(GRACE).await;
+        if let Some(until) = alone_until {
+            let cancel_unwanted = async |cx: Context, after: Duration| {
+                cx.sleep(after).await;
                 cx.pe_local::<InProgress<K, R>>().cancel_unwanted();
             };
-            let own = self.cx.independent();
-            drop(own.spawn_at(own.pe(), cancel_unwanted, ()));
+            let after = until.saturating_duration_since(Instant::now());
+            // A task that is spawned here would be cancelled with the one that drops this.
+            drop(self.cx.tell(self.cx.pe(), cancel_unwanted, after));
         }
     }
 }
@@ -203,7 +226,10 @@ impl<K: TableKey, R: TableValue> Drop for Waiting<K, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::job_of_two;
+    use crate::divide::{DivideAndConquer, divide_and_conquer};
+    use crate::table::{job_of_two, table};
+    use std::sync::atomic::AtomicBool;
+    use ultramarine_topology::{Distance, Pe};
 
     type All = InProgress<u32, u64>;
 
@@ -229,11 +255,50 @@ mod tests {
             cx.sleep(Duration::from_millis(10)).await;
             let solve = first.solve.clone();
             drop(first);
-            solve.state().alone_since = Instant::now().checked_sub(2 * GRACE);
+            solve.state().alone_until = Some(Instant::now());
             drop(solve);
             cx.pe_local::<All>().cancel_unwanted();
             assert_eq!(begin(&cx, 2).await, Ok(2));
             assert_eq!(cx.pe_local::<All>().len(), 0);
+        });
+    }
+
+    static IS_AT_THE_END: AtomicBool = AtomicBool::new(false);
+    static MAY_END: AtomicBool = AtomicBool::new(false);
+
+    /// Each problem waits for the next. A while for each would take longer than the test may.
+    #[test]
+    fn a_run_that_is_dropped_ends_at_once_however_deep_it_is() {
+        job_of_two(async |cx| {
+            let wait = |_| {
+                IS_AT_THE_END.store(true, Relaxed);
+                while !MAY_END.load(Relaxed) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                0
+            };
+            let chain = DivideAndConquer::new(
+                |n: &u64| *n == 0,
+                wait,
+                |n| [n - 1],
+                |_, [below]: [u64; 1]| below + 1,
+            );
+            let known = table(&cx, "chain").open().unwrap();
+            let problem = divide_and_conquer(|_: &u64| Distance::ONE, chain, 200);
+            let run = problem.memo(&known, |n| Some(*n)).run(&cx);
+            let is_at_the_end = async {
+                while !IS_AT_THE_END.load(Relaxed) {
+                    cx.sleep(Duration::from_millis(1)).await;
+                }
+            };
+            futures_util::future::select(Box::pin(run), Box::pin(is_at_the_end)).await;
+            let in_progress = async |cx: Context, ()| cx.pe_local::<InProgress<u64, u64>>().len();
+            for pe in [0, 1].map(Pe::new) {
+                while cx.spawn_at(pe, in_progress, ()).await.unwrap() > 0 {
+                    cx.sleep(Duration::from_millis(1)).await;
+                }
+            }
+            MAY_END.store(true, Relaxed);
         });
     }
 }

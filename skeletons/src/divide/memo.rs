@@ -78,7 +78,7 @@ where
     ///
     /// If the table is [full](TableError::Full), further solutions are not kept, and solved again
     /// each time. A problem that is a part of itself waits for itself for ever. If the run is
-    /// dropped, what it has begun ends some seconds later.
+    /// dropped, what it has begun is cancelled (after a death some seconds later).
     ///
     /// ```
     /// use ultramarine::prelude::*;

@@ -1,9 +1,11 @@
 //! What programs ask of a table.
 
+use super::bulk::Things;
 use super::error::TableError;
 use super::kind::{Answer, Batch, Rows, TableKey, TableValue};
 use super::open::Head;
 use super::part::TablePart;
+use super::pieces::MESSAGE_OVERHEAD_BYTES;
 use super::store::hash;
 use super::update::encode_update;
 use futures_util::future::try_join_all;
@@ -21,9 +23,6 @@ use ultramarine_runtime::executor::{Context, Portable, discard};
 use ultramarine_runtime::wire::{decode, encoded_len};
 use ultramarine_topology::Pe;
 
-/// What a message has beside the keys and values, in bytes, is shorter.
-const MESSAGE_OVERHEAD_BYTES: usize = 256;
-
 /// A distributed table, on one PE; see the [module](super). If it was [opened](super::table) here,
 /// dropping it closes the table on all PEs.
 pub struct Table<K: TableKey, V: TableValue> {
@@ -35,7 +34,7 @@ pub struct Table<K: TableKey, V: TableValue> {
     _opened: Option<KeptOpen<K, V>>,
 }
 
-/// What keeps a table open, and its types noted.
+/// What keeps a table open, and [noted](super::open).
 pub(super) type KeptOpen<K, V> = (Opened<TablePart<K, V>>, Arc<()>);
 
 /// A table as it travels to other PEs; see [`Table::reference`].
@@ -103,9 +102,9 @@ impl<K: TableKey, V: TableValue> std::fmt::Debug for Table<K, V> {
 }
 
 impl<K: TableKey, V: TableValue> Table<K, V> {
-    pub(super) fn new((opened, types): KeptOpen<K, V>, head: Arc<Head>) -> Self {
+    pub(super) fn new((opened, noted): KeptOpen<K, V>, head: Arc<Head>) -> Self {
         let (cx, member) = (opened.context().clone(), opened.member().clone());
-        Table { cx, id: opened.id(), head, member, _opened: Some((opened, types)) }
+        Table { cx, id: opened.id(), head, member, _opened: Some((opened, noted)) }
     }
 
     /// What tasks on other PEs need to use the table: give it to them as an argument.
@@ -188,23 +187,24 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     /// Any [`TableError`]. Some may have been inserted then.
     pub async fn insert_all_if_absent(
         &self,
-        entries: impl IntoIterator<Item = (K, V)>,
+        entries: impl IntoIterator<Item = (K, V), IntoIter: Send>,
     ) -> Result<Vec<bool>, TableError> {
         let is_new = |inserted: Vec<u8>| inserted.into_iter().map(|is_new| is_new != 0).collect();
-        self.insert_each(entries, is_new).await
+        self.insert_each(Box::new(entries.into_iter()), is_new).await
     }
 
     /// The same, for a caller that does not ask which were inserted.
     pub(super) async fn insert_all(
         &self,
-        entries: impl IntoIterator<Item = (K, V)>,
+        entries: impl IntoIterator<Item = (K, V), IntoIter: Send>,
     ) -> Result<(), TableError> {
+        let entries = Box::new(entries.into_iter());
         self.insert_each(entries, |inserted| vec![(); inserted.len()]).await.map(drop)
     }
 
     async fn insert_each<R>(
         &self,
-        entries: impl IntoIterator<Item = (K, V)>,
+        entries: Things<'_, (K, V)>,
         result: impl Fn(Vec<u8>) -> Vec<R>,
     ) -> Result<Vec<R>, TableError> {
         let empty = |room| (Vec::with_capacity(room), Vec::with_capacity(room));
@@ -235,13 +235,14 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     /// Any [`TableError`].
     pub async fn get_all(
         &self,
-        keys: impl IntoIterator<Item = K>,
+        keys: impl IntoIterator<Item = K, IntoIter: Send>,
     ) -> Result<Vec<Option<V>>, TableError> {
         let got = |answer| match answer {
             Answer::Got(values) => Some(Ok(values)),
             _ => None,
         };
         let batch = |keys: Vec<K>| Ok(Batch::Get(keys.into()));
+        let keys = Box::new(keys.into_iter());
         self.ask_all(keys, |key| key, Vec::with_capacity, batch, got).await
     }
 
@@ -271,7 +272,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     pub async fn update_all<F, A, R>(
         &self,
         f: F,
-        arguments: impl IntoIterator<Item = (K, A)>,
+        arguments: impl IntoIterator<Item = (K, A), IntoIter: Send>,
     ) -> Result<Vec<R>, TableError>
     where
         F: Fn(&K, &mut Option<V>, A) -> R + Stateless,
@@ -287,6 +288,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
             Answer::Updated(results) => Some(decode(&results).map_err(self.codec("result of"))),
             _ => None,
         };
+        let arguments = Box::new(arguments.into_iter());
         self.ask_all(arguments, |(key, _)| key, Vec::with_capacity, batch, updated).await
     }
 
@@ -362,8 +364,7 @@ impl<K: TableKey, V: TableValue> Table<K, V> {
     ///
     /// # Errors
     ///
-    /// It cannot be encoded, or no message has room for it. (Copies could not be told of it, which
-    /// would be the end of the table.)
+    /// It cannot be encoded, or no message has room for it.
     pub(super) fn size<T: Serialize>(&self, thing: &T) -> Result<usize, TableError> {
         if !needs_drop::<T>() {
             return Ok(size_of::<T>());

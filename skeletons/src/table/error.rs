@@ -38,15 +38,23 @@ pub enum TableError {
         limit: usize,
     },
     /// A function panicked that updates entries, or code of the keys and values (`Hash`, `Eq`,
-    /// `Clone`, serde); or copies cannot be told of a change, which is longer than a message, or
-    /// cannot be encoded or decoded. The table is over, since what was done to entries is not
-    /// known everywhere.
+    /// `Clone`, serde); or what an update returns cannot be encoded. The table is over, since what
+    /// was done to entries is not known everywhere.
     #[error("in the table `{table}`: {message}")]
     Panicked {
         /// The table.
         table: String,
         /// What the panic said.
         message: String,
+    },
+    /// Copies cannot be told of a change, which cannot be encoded, or decoded there. The table is
+    /// over, since its copies would differ from it.
+    #[error("the copies of the table `{table}` cannot be told of a change: {reason}")]
+    CopiesNotTold {
+        /// The table.
+        table: String,
+        /// Why not.
+        reason: String,
     },
     /// The function of a [search](crate::orbit::reachable_batched) says that it cannot go on.
     #[error("{message}")]
@@ -62,6 +70,16 @@ pub enum TableError {
         /// Its types of keys and values.
         open: String,
         /// Those that were asked for.
+        wanted: String,
+    },
+    /// A table of this name is open, with other copies, or another limit of memory.
+    #[error("the table `{table}` is open with {open}, not with {wanted}")]
+    OtherOptions {
+        /// The table.
+        table: String,
+        /// What it was opened with.
+        open: String,
+        /// What was asked for.
         wanted: String,
     },
     /// The table was closed: the [`Table`](super::Table) that was opened has been dropped.

@@ -128,7 +128,7 @@ impl<'de, K: Deserialize<'de>, V: Deserialize<'de>> Deserialize<'de> for Rows<K,
 pub(super) enum Batch<K, V> {
     /// These are inserted, but for those whose keys are there.
     Insert(Rows<K, V>),
-    /// What is there under these keys?
+    /// What is there under these keys? The answer may be of the first of them only.
     Get(Many<K>),
     /// A function, encoded, with keys and what it gets for each.
     Update(#[serde(with = "shared_bytes")] Arc<Vec<u8>>),

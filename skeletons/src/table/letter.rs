@@ -4,6 +4,7 @@ use super::error::TableError;
 use super::kind::{Answer, Of, TableKey, TableValue};
 use super::machine::{MessageOf, Request, Told};
 use super::part::TablePart;
+use super::pieces::send_in_pieces;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use ultramarine_group::{GroupId, Groups, Member, Site};
@@ -71,8 +72,8 @@ pub(super) fn send_all<K: TableKey, V: TableValue>(
             }
             Sent::Copy => member.act_at_once(cx, |part| {
                 let over = match error {
-                    TaskError::ShuttingDown => error.into(),
-                    _ => part.head.panicked(format!("copies cannot be told: {error}")),
+                    TaskError::ShuttingDown => TaskError::ShuttingDown.into(),
+                    error => part.head.copies_not_told(error.to_string()),
                 };
                 part.end_with(cx, over, true);
             }),
@@ -89,14 +90,25 @@ fn send<K: TableKey, V: TableValue>(
     what: Sent,
     letter: Letter<K, V>,
 ) -> Result<(), TaskError> {
-    type Sender = (GroupId, Pe, Sent);
-    let receive = |cx: &Context, (id, from, what): Sender, letter: Result<Arc<_>, _>| {
-        let letter = match letter {
-            Ok(letter) => Arc::unwrap_or_clone(letter),
-            Err(TaskError::Codec { reason, .. }) => Letter::Unread(what, reason),
-            Err(error) => Letter::Unread(what, error.to_string()),
-        };
-        Groups::<TablePart<K, V>>::on(cx).receive(id, from, [letter]);
+    let receive = |cx: &Context, sender, letter: Result<Arc<_>, _>| {
+        deliver::<K, V>(cx, sender, letter.map(Arc::unwrap_or_clone));
     };
-    cx.tell_with(to, receive, (id, cx.pe(), what), Arc::new(letter))
+    let letter = Arc::new(letter);
+    match cx.tell_with(to, receive, (id, cx.pe(), what), letter.clone()) {
+        Err(TaskError::TooLarge { .. }) => send_in_pieces(cx, id, to, what, &letter),
+        sent => sent,
+    }
+}
+
+/// A letter has come.
+pub(super) fn deliver<K: TableKey, V: TableValue>(
+    cx: &Context,
+    (id, from, what): (GroupId, Pe, Sent),
+    letter: Result<Letter<K, V>, TaskError>,
+) {
+    let letter = letter.unwrap_or_else(|error| match error {
+        TaskError::Codec { reason, .. } => Letter::Unread(what, reason),
+        error => Letter::Unread(what, error.to_string()),
+    });
+    Groups::<TablePart<K, V>>::on(cx).receive(id, from, [letter]);
 }

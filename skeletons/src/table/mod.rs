@@ -6,8 +6,8 @@
 //! there, and done once. (`SymGridPar2` plans such tables for orbits, with replicas that are kept
 //! in sync: the end of §5.)
 //!
-//! The future of a request is ready when all copies have followed: then it is certain that nothing
-//! less than the deaths of all holders undoes it. What is read is certain, too.
+//! The future of a request is ready when all copies have made the change, too: then only the death
+//! of all holders can undo it. What a task reads cannot be undone otherwise, either.
 //!
 //! - Inserts of the same keys in any order, and updates that commute, lead to the same entries,
 //!   whatever dies. For other updates the order of each key is the owner's.
@@ -42,6 +42,7 @@ pub mod machine;
 mod open;
 mod orbits;
 mod part;
+mod pieces;
 mod seen;
 mod store;
 mod update;

@@ -36,6 +36,10 @@ impl Head {
         TableError::Panicked { table: self.name.clone(), message }
     }
 
+    pub(super) fn copies_not_told(&self, reason: String) -> TableError {
+        TableError::CopiesNotTold { table: self.name.clone(), reason }
+    }
+
     pub(super) fn closed(&self) -> TableError {
         TableError::Closed { table: self.name.clone() }
     }
@@ -47,6 +51,10 @@ impl Head {
 }
 
 /// A table that is spread over all PEs: [`open`](Opening::open) opens it.
+///
+/// On the root a name is of one table: opened again, also by the next root, it is the same one. A
+/// table that is opened on another PE is another one each time, whatever has the same name: only
+/// tasks that get its [reference](Table::reference) use it, and it ends with that PE.
 ///
 /// See the [module](super) for what it is.
 pub fn table<K: TableKey, V: TableValue>(
@@ -70,7 +78,7 @@ pub struct Opening<'a, K, V> {
 
 impl<K: TableKey, V: TableValue> Opening<'_, K, V> {
     /// The number of copies of each entry beside the owner's, on other hosts as far as there are
-    /// that many. The table outlives so many deaths at once; after a death copies are made anew.
+    /// that many. The table outlives as many deaths at once; after a death copies are made anew.
     /// Default 1. (Each change travels to each copy.)
     pub fn copies(mut self, copies: usize) -> Self {
         self.copies = copies;
@@ -82,6 +90,10 @@ impl<K: TableKey, V: TableValue> Opening<'_, K, V> {
     /// may come to as many times the limit as each entry has holders. An entry counts as its place
     /// in the map, and, if it has memory elsewhere, as much as its encoding. (All updates are
     /// refused once the limit is passed: what they will take is not known.) Default: no limit.
+    ///
+    /// While a copy is made anew after a death, the limit does not hold. The owner has the entries
+    /// three times then: in the map, and on their way as they are and encoded. The PE that gets the
+    /// copy may have an old one beside it.
     pub fn memory_max(mut self, bytes: usize) -> Self {
         self.memory_max = Some(bytes);
         self
@@ -94,20 +106,24 @@ impl<K: TableKey, V: TableValue> Opening<'_, K, V> {
     }
 
     /// Opens the table. The main task that a root's death has started anew finds the entries there
-    /// if it opens the same table. A table that another PE's task opens ends with that PE.
+    /// if it opens the same table.
     ///
     /// # Errors
     ///
-    /// The table is open with [other types](TableError::OtherTypes), or the job ends.
+    /// A table that this PE has opened under this name, or a root before it, has [other
+    /// types](TableError::OtherTypes), or [other copies or memory](TableError::OtherOptions); or
+    /// the job ends.
     pub fn open(self) -> Result<Table<K, V>, TableError> {
         let Opening { cx, name, copies, memory_max, notes_new, .. } = self;
-        let types = note_types::<K, V>(cx, &name)?;
+        let is_owned = cx.pe() != cx.root();
+        let terms = Terms { types: type_name::<(K, V)>(), copies, memory_max };
+        let noted = note(cx, (name.clone(), is_owned.then(|| cx.pe())), terms, true)?;
         let mut digest = Digest::default();
         digest.add(b"table");
         digest.add(name.as_bytes());
         // With other copies it would be another table.
         digest.add(&copies.to_le_bytes());
-        let opened = Opened::<TablePart<K, V>>::new(cx, digest.finish(), cx.pe() != cx.root());
+        let opened = Opened::<TablePart<K, V>>::new(cx, digest.finish(), is_owned);
         // If an earlier root has opened it, this PE was invited long ago, or nothing was in it.
         let known = opened.member().with(|_, part| part.head.clone());
         let head = known.unwrap_or_else(|| {
@@ -117,7 +133,7 @@ impl<K: TableKey, V: TableValue> Opening<'_, K, V> {
         let invitation = TableInvitation::<K, V> { head: head.clone(), types: PhantomData };
         let part = invitation.make(opened.context(), opened.id())?;
         opened.start(invitation, part)?;
-        Ok(Table::new((opened, types), head))
+        Ok(Table::new((opened, noted), head))
     }
 }
 
@@ -128,29 +144,64 @@ impl<K, V> std::fmt::Debug for Opening<'_, K, V> {
     }
 }
 
-/// The types of the tables that programs on this PE have open, by their names.
-#[derive(Default)]
-struct OpenTypes(Mutex<BTreeMap<String, (&'static str, Weak<()>)>>);
+/// What a table was opened with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Terms {
+    types: &'static str,
+    copies: usize,
+    memory_max: Option<usize>,
+}
 
-/// Notes the types of a table, for as long as what is returned is there. (A table of other types
+impl Terms {
+    fn options(self) -> String {
+        let memory = self.memory_max.map(|bytes| format!("`memory_max` {bytes}"));
+        let memory = memory.unwrap_or_else(|| "no `memory_max`".to_owned());
+        format!("`copies` {} and {memory}", self.copies)
+    }
+
+    /// Why a table cannot be opened with these, if it is open with others.
+    fn differ_from(self, open: Terms, table: &str) -> Option<TableError> {
+        let table = table.to_owned();
+        if open.types != self.types {
+            let (open, wanted) = (open.types.to_owned(), self.types.to_owned());
+            return Some(TableError::OtherTypes { table, open, wanted });
+        }
+        let (open, wanted) = (open.options(), self.options());
+        (open != wanted).then_some(TableError::OtherOptions { table, open, wanted })
+    }
+}
+
+/// The name of a table, and the PE that has opened it, unless that was a root.
+type NameAndOpener = (String, Option<Pe>);
+
+/// The tables of which this PE has a part, or that it opens. (With other types or copies a table
 /// would be another group, which does not know of this one.)
-fn note_types<K: TableKey, V: TableValue>(cx: &Context, name: &str) -> Result<Arc<()>, TableError> {
-    let wanted = type_name::<(K, V)>();
-    let open = cx.pe_local::<OpenTypes>();
+#[derive(Default)]
+struct OpenTables(Mutex<BTreeMap<NameAndOpener, (Terms, Weak<()>)>>);
+
+/// Notes a table, for as long as what is returned is there. What others have opened goes before
+/// what is noted.
+fn note(
+    cx: &Context,
+    table: NameAndOpener,
+    terms: Terms,
+    is_opening: bool,
+) -> Result<Arc<()>, TableError> {
+    let open = cx.pe_local::<OpenTables>();
     let mut open = open.0.lock().unwrap_or_else(PoisonError::into_inner);
     open.retain(|_, (_, token)| token.strong_count() > 0);
-    match open.get(name).map(|(types, token)| (*types, token.upgrade())) {
-        Some((types, Some(token))) if types == wanted => Ok(token),
-        Some((types, Some(_))) => {
-            let (open, wanted) = (types.to_owned(), wanted.to_owned());
-            Err(TableError::OtherTypes { table: name.to_owned(), open, wanted })
-        }
-        _ => {
-            let token = Arc::new(());
-            open.insert(name.to_owned(), (wanted, Arc::downgrade(&token)));
-            Ok(token)
+    if let Some((others, token)) = open.get(&table)
+        && let Some(token) = token.upgrade()
+    {
+        match terms.differ_from(*others, &table.0) {
+            None => return Ok(token),
+            Some(error) if is_opening => return Err(error),
+            Some(_) => {}
         }
     }
+    let token = Arc::new(());
+    open.insert(table, (terms, Arc::downgrade(&token)));
+    Ok(token)
 }
 
 /// What makes a PE take part in a table.
@@ -175,10 +226,14 @@ impl<K: TableKey, V: TableValue> Invite<TablePart<K, V>> for TableInvitation<K, 
         }?)
     }
 
-    fn make(&self, cx: &Context, _: GroupId) -> Result<TablePart<K, V>, TableError> {
+    fn make(&self, cx: &Context, id: GroupId) -> Result<TablePart<K, V>, TableError> {
+        let Head { name, copies, memory_max, .. } = &*self.head;
+        let (types, copies, memory_max) = (type_name::<(K, V)>(), *copies, *memory_max);
+        let table = (name.clone(), id.name.owner.map(|(opener, _)| opener));
+        let noted = note(cx, table, Terms { types, copies, memory_max }, false)?;
         let (topology, dead) = (cx.topology().clone(), self.head.dead_before.iter().copied());
         let machine = Machine::new(cx.pe(), topology, self.head.copies, dead.collect());
-        Ok(TablePart::new(machine, self.head.clone()))
+        Ok(TablePart::new(machine, self.head.clone(), noted))
     }
 }
 

@@ -18,11 +18,11 @@ use ultramarine_group::{GroupId, Groups, Hosted, Member, Opening, Part};
 use ultramarine_runtime::executor::{Context, caught, discard};
 use ultramarine_topology::{Distance, Pe};
 
-/// So many things are done with entries before other tasks have their turn.
+/// The number of things that are done with entries before other tasks have their turn.
 const WORKS_AT_ONCE: usize = 32;
 
 /// What comes of a request of a program.
-enum Reply<V> {
+pub(super) enum Reply<V> {
     Waiting(Waker),
     Answered(Result<Answer<V>, TableError>),
 }
@@ -34,6 +34,8 @@ enum Reply<V> {
 pub(super) struct TablePart<K: TableKey, V: TableValue> {
     pub(super) machine: Machine<Of<K, V>>,
     pub(super) head: Arc<Head>,
+    /// As long as this is there, this PE knows what the table was opened with.
+    _noted: Arc<()>,
     pub(super) store: Arc<Mutex<Store<K, V>>>,
     pub(super) seen: Arc<Mutex<SeenKeys<K>>>,
     /// What is to be done with the entries, in this order, and whether a thread does it: one at a
@@ -49,7 +51,7 @@ pub(super) struct TablePart<K: TableKey, V: TableValue> {
     broken: Option<String>,
     /// What has come since.
     refused: Vec<Told<Of<K, V>>>,
-    asked: HashMap<(Pe, u64), Option<Reply<V>>, FixedState>,
+    pub(super) asked: HashMap<(Pe, u64), Option<Reply<V>>, FixedState>,
 }
 
 /// What is to be done outside of the part's lock.
@@ -62,7 +64,7 @@ pub(super) struct Todo<K: TableKey, V: TableValue> {
     waste: Waste<K, V>,
 }
 
-/// What nobody needs any more, and is the user's.
+/// What is needed no more. It has code of the user's, and is dropped when no lock is held.
 struct Waste<K: TableKey, V: TableValue> {
     answers: Vec<Answer<V>>,
     works: VecDeque<(Pe, WorkOf<K, V>)>,
@@ -71,12 +73,13 @@ struct Waste<K: TableKey, V: TableValue> {
 }
 
 impl<K: TableKey, V: TableValue> TablePart<K, V> {
-    pub(super) fn new(machine: Machine<Of<K, V>>, head: Arc<Head>) -> Self {
+    pub(super) fn new(machine: Machine<Of<K, V>>, head: Arc<Head>, noted: Arc<()>) -> Self {
         TablePart {
             machine,
             store: Arc::new(Mutex::new(Store::new(&head))),
             seen: Arc::new(Mutex::new(SeenKeys::new())),
             head,
+            _noted: noted,
             works: VecDeque::new(),
             is_working: false,
             sends: VecDeque::new(),
@@ -168,7 +171,8 @@ impl<K: TableKey, V: TableValue> TablePart<K, V> {
         self.asked.remove(&asked)
     }
 
-    /// Something is answered. Returns who waits for it, or the answer, if nobody does.
+    /// Keeps an answer for the task that has asked. Returns the waker of that task, if it waits; or
+    /// the answer again, if no task wants it any more.
     pub(super) fn answer(
         &mut self,
         asked: (Pe, u64),
@@ -183,7 +187,7 @@ impl<K: TableKey, V: TableValue> TablePart<K, V> {
         }
     }
 
-    /// The next thing to send, if there is one. Else nobody sends any more.
+    /// The next thing to send, if there is one. If not, the thread that asks sends no more.
     pub(super) fn next_to_send(&mut self) -> Option<(Pe, Letter<K, V>)> {
         let next = self.sends.pop_front();
         self.is_sending = next.is_some();
@@ -288,8 +292,8 @@ impl<K: TableKey, V: TableValue> Hosted for TablePart<K, V> {
             member.act_at_once(cx, |part| part.end_with(cx, part.head.lost(cx), true));
         }
         if let Some(reason) = broken {
-            let message = format!("what its copies are told cannot be decoded: {reason}");
-            member.act_at_once(cx, |part| part.end_with(cx, part.head.panicked(message), true));
+            let over = |part: &mut Self| part.end_with(cx, part.head.copies_not_told(reason), true);
+            member.act_at_once(cx, over);
         }
         if is_worker {
             work_some(cx, member, id);

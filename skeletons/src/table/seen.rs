@@ -1,4 +1,5 @@
-//! What a PE has inserted lately, so that it need not ask again.
+//! The keys that a PE has inserted lately. They are in the table: to insert them again it need not
+//! ask their owners.
 
 use super::kind::TableKey;
 use super::store::hash;

@@ -25,6 +25,9 @@ const PIECE_ENTRIES_MAX: usize = if cfg!(test) { 2 } else { 4096 };
 /// less than a message may have.
 pub(super) const PIECE_BYTES_MAX: usize = 256 << 10;
 
+/// About the most that the values of an answer take, in bytes, but for one that takes more.
+const ANSWER_BYTES_MAX: usize = 4 * PIECE_BYTES_MAX;
+
 /// The hash of a key, by which it belongs to a share.
 pub(super) fn hash<K: TableKey>(key: &K) -> u64 {
     // Other than that by which it has its place in the share.
@@ -75,7 +78,7 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
             Batch::Insert(rows) => self.insert(share, rows),
             Batch::Get(keys) => {
                 let share = self.shares.entry(share).or_default();
-                (None, Answer::Got(keys.iter().map(|key| share.get(key).cloned()).collect()))
+                (None, Answer::Got(values(share, &keys)))
             }
             Batch::Update(update) => return self.update(share, &update),
             Batch::Len => {
@@ -208,6 +211,25 @@ impl<K: TableKey, V: TableValue> Store<K, V> {
     }
 }
 
+/// The values of the first of these keys, as many as an answer has room for.
+fn values<K: TableKey, V: TableValue>(share: &Share<K, V>, keys: &[K]) -> Vec<Option<V>> {
+    let size = |value: &V| if has_elsewhere::<V>() { encoded_len(value).unwrap_or(0) } else { 0 };
+    let is_measured = keys.len().saturating_mul(size_of::<V>()) > ANSWER_BYTES_MAX
+        || (has_elsewhere::<V>() && keys.len() > 1);
+    if !is_measured {
+        return keys.iter().map(|key| share.get(key).cloned()).collect();
+    }
+    let (mut values, mut bytes) = (Vec::new(), 0);
+    for value in keys.iter().map(|key| share.get(key)) {
+        bytes += size_of::<V>() + value.map_or(0, size);
+        if bytes > ANSWER_BYTES_MAX && !values.is_empty() {
+            break;
+        }
+        values.push(value.cloned());
+    }
+    values
+}
+
 /// About what an entry takes: itself, its place in the map, and what it has elsewhere, which is
 /// about as long as its encoding.
 pub(super) fn size_of_entry<K: TableKey, V: TableValue>(key: &K, value: &V) -> usize {
@@ -247,5 +269,24 @@ mod tests {
         let rows = (0..).zip(sizes.map(|size| vec![0; size]));
         store.insert(share, rows.collect());
         assert_eq!(lens(&store), [1, 1, 1]);
+    }
+
+    #[test]
+    fn an_answer_has_the_values_that_it_has_room_for() {
+        let lens = |sizes: &[usize]| {
+            let values = sizes.iter().map(|size| vec![0_u8; *size]);
+            let share = (0_u32..).zip(values).collect();
+            values_of(&share, &(0..5).collect::<Vec<_>>())
+        };
+        let half = ANSWER_BYTES_MAX / 2;
+        assert_eq!(lens(&[1, 2, 3]), [Some(1), Some(2), Some(3), None, None]);
+        assert_eq!(lens(&[half, half, 1]), [Some(half)]);
+        assert_eq!(lens(&[4 * half, 1]), [Some(4 * half)], "one is there in any case");
+        let share = (0..1000_u32).map(|key| (key, [[0_u64; 32]; 32])).collect();
+        assert_eq!(values(&share, &(0..1000).collect::<Vec<_>>()).len(), ANSWER_BYTES_MAX >> 13);
+    }
+
+    fn values_of(share: &Share<u32, Vec<u8>>, keys: &[u32]) -> Vec<Option<usize>> {
+        values(share, keys).into_iter().map(|value| value.map(|value| value.len())).collect()
     }
 }

@@ -117,13 +117,57 @@ fn bulk_requests_are_bounded_in_bytes() {
     bounded(move || options.run(main)).expect("each message is short");
 }
 
+/// What updates make of short arguments is told to the copy, and read, in several messages.
+#[test]
+fn values_may_be_longer_than_a_message_together_and_alone() {
+    let options = Options::default().places(vec![Place::default(); 2]).lane(LaneKind::Memory);
+    let options = options.threads(1).set("message_bytes_max", "400000");
+    let main = async |cx: Context| {
+        let texts = table::<u64, String>(&cx, "texts").open()?;
+        let repeat = |n: &u64, text: &mut Option<String>, times: u64| {
+            let text = text.get_or_insert_default();
+            text.push_str(&n.to_string().repeat(times as usize));
+            text.len() as u64
+        };
+        // Each fits into a message, and all that a share has do not.
+        let times = (100..400).map(|n| (n, 5_000));
+        assert_eq!(texts.update_all(repeat, times).await?, [15_000; 300]);
+        let got = texts.get_all(100..401).await?;
+        let all = (100..400).map(|n: u64| Some(n.to_string().repeat(5_000))).chain([None]);
+        assert!(got.into_iter().eq(all));
+        for n in 1..9_u64 {
+            assert_eq!(texts.update(repeat, n, 1_000_000).await?, 1_000_000);
+            assert_eq!(texts.get(n).await?, Some(n.to_string().repeat(1_000_000)));
+        }
+        let got = texts.get_all(1..9).await?;
+        assert!(got.into_iter().eq((1..9).map(|n: u64| Some(n.to_string().repeat(1_000_000)))));
+        Ok(())
+    };
+    bounded(move || options.run(main)).expect("each message is short");
+}
+
 #[test]
 fn a_name_is_of_one_table_until_that_is_closed() {
     job(vec![Place::default(); 3], async |cx: Context| {
         let first = table::<u64, u64>(&cx, "table").open()?;
         let error = table::<u64, u32>(&cx, "table").open().unwrap_err();
         assert!(matches!(&error, TableError::OtherTypes { .. }), "{error}");
+        for other in [
+            table::<u64, u64>(&cx, "table").copies(2),
+            table::<u64, u64>(&cx, "table").memory_max(5000),
+        ] {
+            let error = other.open().unwrap_err();
+            assert!(matches!(&error, TableError::OtherOptions { .. }), "{error}");
+        }
         assert!(first.insert_if_absent(1, 2).await?);
+        let on_another_pe = async |cx: Context, ()| {
+            let own = table::<u64, u32>(&cx, "table").copies(2).open()?;
+            let error = table::<u64, u64>(&cx, "table").open().unwrap_err();
+            assert!(matches!(&error, TableError::OtherTypes { .. }), "{error}");
+            own.is_empty().await
+        };
+        let is_empty = cx.spawn_at(Pe::new(1), on_another_pe, ()).await?;
+        assert!(is_empty?, "it is another table");
         let again = table::<u64, u64>(&cx, "table").open()?;
         assert_eq!(again.get(1).await?, Some(2), "it is the same one");
         let reference = first.reference();
@@ -149,7 +193,7 @@ impl Hash for Picky {
 }
 
 #[test]
-fn what_panics_at_the_owner_is_an_error_of_all_who_ask() {
+fn what_panics_at_the_owner_is_an_error_of_all_that_ask() {
     job(vec![Place::default(); 3], async |cx: Context| {
         let picky = table::<Picky, u32>(&cx, "picky").open()?;
         picky.insert_all_if_absent((0..10).map(|n| (Picky(n), n))).await?;
@@ -255,10 +299,9 @@ fn copies_that_cannot_follow_end_the_table_and_not_the_job() {
         let odd = table::<Odd, u32>(&cx, "odd").open()?;
         let near = (0..).step_by(2).map(Odd).find(|key| odd.owner(key) == cx.pe());
         let error = odd.insert_if_absent(near.expect("one in two is"), 1).await.unwrap_err();
-        let TableError::Panicked { table, message } = &error else { panic!("{error}") };
-        assert!(
-            table == "odd" && message.ends_with("cannot be decoded: decoding failed: it is even")
-        );
+        let text = "the copies of the table `odd` cannot be told of a change: decoding failed: it \
+                    is even";
+        assert_eq!(error.to_string(), text);
         assert_eq!(odd.len().await.unwrap_err(), error);
         Ok(())
     });

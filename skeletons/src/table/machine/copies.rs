@@ -81,7 +81,7 @@ impl<K: Kind> Machine<K> {
         if is_first && place(before) <= place(from) {
             held.filled_by = Some(from);
         }
-        // A later owner may have filled it already.
+        // From an owner that has died since, and whose successor fills the copy, or has filled it.
         if held.filled_by != Some(from) {
             return;
         }

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_next_moves_forward_when_one_dies() {
+    fn a_death_moves_those_that_come_next_forward() {
         let topology = topology(&[2, 2, 2]);
         let of = |dead: &[u32]| {
             let dead = dead.iter().copied().map(Pe::new).collect();

@@ -300,7 +300,7 @@ proptest! {
 
     /// If copies are made anew between deaths, as many may die as are not needed.
     #[test]
-    fn who_dies_one_after_another_takes_nothing_along(
+    fn deaths_one_after_another_lose_nothing(
         pes in 3..7_u32,
         copies in 1..3_usize,
         plans in plans(),
