@@ -5,6 +5,7 @@ mod death;
 mod life;
 mod refused;
 mod sets;
+mod watch;
 
 use std::path::PathBuf;
 

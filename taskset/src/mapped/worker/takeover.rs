@@ -19,10 +19,14 @@ use crate::sync::Ordering::{AcqRel, Acquire, Release};
 impl Worker<'_> {
     /// Looks for workers that have died, and takes over what they had; `true` if there were any.
     pub(crate) fn look_for_dead(&self) -> bool {
-        let dead = self.watch.borrow_mut().look(self.space, self.number());
+        // One worker of a process looks at a time.
+        let Ok(mut watch) = self.watch.try_lock() else { return false };
+        let dead = watch.look(self.space);
+        drop(watch);
         let me = Phase::Taken(self.runner.worker.into());
         let mut taken = dead
             .into_iter()
+            .filter(|dead| dead.worker != self.number())
             .filter(|dead| dead.life.become_in(&self.space.slot(dead.worker).life, me))
             .peekable();
         let are_any = taken.peek().is_some();
@@ -60,13 +64,13 @@ impl Worker<'_> {
 
 /// Whether the system knew of the end of the worker's process: what is only silent may still write.
 fn is_sure(slot: &Slot) -> bool {
-    [0, Own::get().home].contains(&slot.home.load(Acquire))
+    slot.home.load(Acquire) == Own::get().home
 }
 
 /// Makes the slot one that a new worker can have.
 pub(super) fn set_free(slot: &Slot, life: Life) {
-    slot.born.store(0, Release);
     slot.home.store(0, Release);
+    slot.born.store(0, Release);
     life.become_in(&slot.life, Phase::Free);
 }
 

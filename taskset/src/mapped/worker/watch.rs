@@ -6,9 +6,14 @@
 //! container) only the beat is known: it is given up when that has not changed for a while, by this
 //! process's clock.
 //!
-//! All this is in the memory of the process that watches.
+//! What is *not known* counts as alive: a process that may open no more files cannot look at the
+//! others, and must not take their work.
+//!
+//! All this is in the memory of the process that watches, once for all of its workers.
 
 use std::fs;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::OnceLock;
@@ -36,23 +41,44 @@ impl Own {
     pub(crate) fn get() -> Self {
         static HOME: OnceLock<u64> = OnceLock::new();
         let home = *HOME.get_or_init(|| {
-            let boot = fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-            let processes = fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino());
-            xxh3_64(&[&boot[..], &processes.to_le_bytes()].concat()).max(1)
+            // Where the system does not say it, no other process can be looked for.
+            home().unwrap_or_else(|_| RandomState::new().hash_one(())).max(1)
         });
         let process = getpid().as_raw_nonzero().get().cast_unsigned();
-        Self { process, home, born: began(process).unwrap_or(0) }
+        Self { process, home, born: began(process).ok().flatten().unwrap_or(0) }
     }
 }
 
+/// This host since it was started, and the numbers of processes as this one sees them.
+fn home() -> io::Result<u64> {
+    let boot = fs::read("/proc/sys/kernel/random/boot_id")?;
+    let processes = fs::metadata("/proc/self/ns/pid")?.ino();
+    Ok(xxh3_64(&[&boot[..], &processes.to_le_bytes()].concat()))
+}
+
 /// When a process began, in ticks since the host did; `None` if there is none, or only its remains.
-fn began(process: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name in parentheses may contain anything.
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-    let has_ended = matches!(fields.next()?, "Z" | "X");
-    let began = fields.nth(18)?.parse().ok()?;
-    (!has_ended).then_some(began)
+///
+/// # Errors
+/// It is not known, for want of a descriptor, say.
+fn began(process: u32) -> io::Result<Option<u64>> {
+    let stat = match fs::read_to_string(format!("/proc/{process}/stat")) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::SRCH) => return Ok(None),
+        stat => stat?,
+    };
+    let began = || {
+        // The name in parentheses may contain anything.
+        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+        let has_ended = matches!(fields.next()?, "Z" | "X");
+        let began = fields.nth(18)?.parse().ok()?;
+        Some((!has_ended).then_some(began))
+    };
+    began().ok_or_else(|| ErrorKind::InvalidData.into())
+}
+
+/// Whether the process that began then has ended, as far as is known.
+fn has_ended(process: u32, born: u64) -> io::Result<bool> {
+    began(process).map(|began| began != Some(born))
 }
 
 /// A worker that has died.
@@ -62,7 +88,7 @@ pub(crate) struct Dead {
     pub(crate) life: Life,
 }
 
-/// What one worker knows of the others.
+/// What the workers of one process know of the others.
 #[derive(Debug)]
 pub(crate) struct Watch {
     own: Own,
@@ -73,6 +99,7 @@ pub(crate) struct Watch {
 #[derive(Debug)]
 struct Peer {
     life: Life,
+    home: u64,
     sign: Sign,
 }
 
@@ -84,7 +111,7 @@ enum Sign {
     /// A thread of this process, which leaves in order.
     Here,
     Process(OwnedFd),
-    /// This process may have no more descriptors: when its process began.
+    /// No descriptor could be had for it: when its process began.
     Born(u32, u64),
     Beat {
         count: u64,
@@ -97,29 +124,31 @@ impl Watch {
         Self { own, silent_after, peers: Vec::new() }
     }
 
-    /// Those other than `me` that have died and that no worker takes over.
-    pub(crate) fn look(&mut self, space: &Space, me: usize) -> Vec<Dead> {
+    /// Those that have died and that no worker takes over.
+    pub(crate) fn look(&mut self, space: &Space) -> Vec<Dead> {
         let (mut dead, mut polled) = (Vec::new(), Vec::new());
-        for worker in space.workers().filter(|worker| *worker != me) {
+        for worker in space.workers() {
             let slot = space.slot(worker);
             let life = Life::load(&slot.life);
             let Phase::Alive(process) = life.phase else { continue };
             if self.peers.len() <= worker {
                 self.peers.resize_with(worker + 1, || None);
             }
-            if self.peers[worker].as_ref().is_none_or(|peer| peer.life != life) {
-                let sign = self.sign(slot, process);
-                self.peers[worker] = sign.map(|sign| Peer { life, sign });
+            let home = slot.home.load(Acquire);
+            let is_same = |peer: &Peer| (peer.life, peer.home) == (life, home);
+            if !self.peers[worker].as_ref().is_some_and(is_same) {
+                let sign = self.sign(slot, home, process);
+                self.peers[worker] = sign.map(|sign| Peer { life, home, sign });
             }
             let Some(peer) = &mut self.peers[worker] else { continue };
-            let has_ended = match &mut peer.sign {
+            let is_dead = match &mut peer.sign {
                 Sign::Ended => true,
                 Sign::Here => false,
                 Sign::Process(_) => {
                     polled.push(Dead { worker, life });
                     false
                 }
-                Sign::Born(process, born) => began(*process) != Some(*born),
+                Sign::Born(process, born) => has_ended(*process, *born).unwrap_or(false),
                 Sign::Beat { count, since } => {
                     let now = slot.beat.count.load(Relaxed);
                     if now != *count {
@@ -128,7 +157,7 @@ impl Watch {
                     since.elapsed() > self.silent_after
                 }
             };
-            if has_ended {
+            if is_dead {
                 dead.push(Dead { worker, life });
             }
         }
@@ -151,15 +180,16 @@ impl Watch {
         results.filter(|(_, one)| !one.revents().is_empty()).map(|(dead, _)| *dead).collect()
     }
 
-    /// How the end of this process is noticed; `None` while its slot is not complete.
-    fn sign(&self, slot: &Slot, process: u32) -> Option<Sign> {
-        let [born, home] = [&slot.born, &slot.home].map(|word| word.load(Acquire));
-        if home != 0 && home != self.own.home {
+    /// How the end of this process is noticed; `None` while that is not known.
+    fn sign(&self, slot: &Slot, home: u64, process: u32) -> Option<Sign> {
+        // Also of a worker that has not said yet where it is: its number may be of anywhere.
+        if home != self.own.home {
             return Some(Sign::Beat {
                 count: slot.beat.count.load(Relaxed),
                 since: Instant::now(),
             });
         }
+        let born = slot.born.load(Acquire);
         if process == self.own.process {
             let is_here = born == 0 || born == self.own.born;
             return Some(if is_here { Sign::Here } else { Sign::Ended });
@@ -167,13 +197,17 @@ impl Watch {
         let descriptor = Pid::from_raw(process.cast_signed())
             .ok_or(Errno::SRCH)
             .and_then(|process| pidfd_open(process, PidfdFlags::empty()));
-        match descriptor {
-            Err(Errno::SRCH) => Some(Sign::Ended),
-            _ if born == 0 => None,
-            // Opened before it is asked when it began: it is that process.
-            Ok(_) if began(process) != Some(born) => Some(Sign::Ended),
-            Ok(descriptor) => Some(Sign::Process(descriptor)),
-            Err(_) => Some(Sign::Born(process, born)),
+        if matches!(descriptor, Err(Errno::SRCH)) {
+            return Some(Sign::Ended);
         }
+        if born == 0 {
+            return None;
+        }
+        // Opened before it is asked when it began: it is that process.
+        Some(match (has_ended(process, born), descriptor) {
+            (Ok(true), _) => Sign::Ended,
+            (Ok(false), Ok(descriptor)) => Sign::Process(descriptor),
+            _ => Sign::Born(process, born),
+        })
     }
 }
