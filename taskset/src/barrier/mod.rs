@@ -272,6 +272,12 @@ impl<const SLOTS: usize> Barrier<SLOTS> {
         is_first
     }
 
+    /// Removes all members, however its words are. No other process has the barrier.
+    pub(crate) fn clear(&self) {
+        let words = self.slots.iter().chain([&self.slots_used]);
+        words.filter(|word| word.load(Relaxed) != 0).for_each(|word| word.store(0, Relaxed));
+    }
+
     /// Cancels all waiting, as a change of the membership does: members that wait return
     /// [`Outcome::Changed`]. For one that has work to share. Returns the new membership sequence.
     pub fn recall(&self) -> u64 {

@@ -38,6 +38,7 @@ pub(crate) fn prepare(space: &Space) {
         Marks { space, small: vec![[0; 16]; space.committed() as usize], large: HashSet::new() };
     marks.table(set::table(space));
     for set in sets() {
+        set.set.barrier.clear();
         marks.block(set.offset());
         marks.table(set.tasks());
         marks.table(set.cells());

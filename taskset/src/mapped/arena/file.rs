@@ -93,6 +93,9 @@ impl Space {
         if space.header().committed.load(Acquire) > layout.pages {
             return Err(Error::DamagedHeader(path.to_owned()));
         }
+        if access == Access::Alone {
+            space.reserve_again()?;
+        }
         prepare(&space, access)?;
         lock(&space.file, LIFE, Lock::Shared).map_err(io("locked"))?;
         lock(&space.file, GATE, Lock::None).map_err(io("unlocked"))?;

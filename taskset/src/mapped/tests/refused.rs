@@ -1,7 +1,7 @@
 //! Files that are refused, arenas that are too small, and damage.
 
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{FileExt as _, PermissionsExt as _, chown, symlink};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,8 +11,11 @@ use proptest::test_runner::Config;
 use tempfile::TempDir;
 
 use super::{Place, options};
+use crate::barrier::Outcome;
 use crate::mapped::collect::used;
 use crate::mapped::set::SetRef;
+use crate::mapped::task::TaskRef;
+use crate::state::{Runner, State, Status};
 use crate::{Arena, Error, Options, Result};
 
 const CODE: [u8; 16] = [5; 16];
@@ -142,6 +145,54 @@ fn a_small_arena_says_what_it_needs() -> Result<()> {
     Ok(())
 }
 
+/// The arena ends no process that touches a hole of it, as one that was copied has them.
+#[test]
+fn what_is_used_is_reserved_again() -> Result<()> {
+    let place = half_done();
+    let path = place.path();
+    let blocks = || fs::metadata(&path).unwrap().blocks();
+    let used = blocks();
+    let copied = path.with_extension("copy");
+    let copy = Command::new("cp").arg("--sparse=always").args([&path, &copied]).status();
+    assert!(copy.unwrap().success());
+    fs::rename(&copied, &path).unwrap();
+    assert!(blocks() < used);
+    drop(place.open());
+    assert!(blocks() >= used, "{} of {used}", blocks());
+    // How many pages are reserved, damaged: as many as there may be.
+    let Some(small) = Small::new("8m") else { return Ok(()) };
+    drop(Arena::open(small.path(), &options())?);
+    overwrite(&small.path(), 64, &1024_u64.to_ne_bytes());
+    assert!(matches!(refusal(&small.path()), Error::NoRoom { .. }));
+    Ok(())
+}
+
+/// A damaged word must not have workers wait for one that is not there.
+#[test]
+fn no_worker_waits_for_what_only_damage_says() -> Result<()> {
+    let place = half_done();
+    let arena = place.open();
+    let worker = arena.join()?;
+    let half = SetRef::named(arena.space(), &worker.blocks, "half")?;
+    let _ = half.set.barrier.join(9, 1).unwrap();
+    // Its next life, which does not know of it.
+    let task = TaskRef::open(arena.space(), worker.next().unwrap())?.offset;
+    let next = Runner { incarnation: worker.runner.incarnation + 1, ..worker.runner };
+    State::claim(&TaskRef::open(arena.space(), task)?.task.state, next).unwrap();
+    drop(worker);
+    drop(arena);
+    let arena = place.open();
+    let worker = arena.join()?;
+    assert_eq!(worker.runner, next);
+    assert_eq!(TaskRef::open(arena.space(), task)?.state().status, Status::Ready);
+    let barrier = &SetRef::named(arena.space(), &worker.blocks, "half")?.set.barrier;
+    let mut alone = barrier.join(20, 1).unwrap();
+    let met = barrier.wait(&mut alone, |_| panic!("it is alone"));
+    assert_eq!(met, Ok(Outcome::Released { leader: true }));
+    barrier.leave(alone);
+    worker.set("half")?.run(|_| [1; 1])
+}
+
 /// All that can be called, but for what would wait for lost tasks.
 fn use_all(arena: &Arena) -> Result<()> {
     let worker = arena.join()?;
@@ -193,13 +244,17 @@ proptest! {
 struct Small(TempDir);
 
 impl Small {
-    /// `None` if none can be made here.
+    /// `None`, and it says so, if none can be made here.
     fn new(size: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let size = format!("size={size}");
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder.path());
-        mount.status().is_ok_and(|status| status.success()).then_some(Self(folder))
+        let is_there = mount.status().is_ok_and(|status| status.success());
+        if !is_there {
+            println!("skipped: no file system can be mounted here");
+        }
+        is_there.then_some(Self(folder))
     }
 
     fn path(&self) -> PathBuf {
@@ -215,10 +270,7 @@ impl Drop for Small {
 
 #[test]
 fn a_full_file_system_is_an_error() {
-    let (Some(small), Some(tiny)) = (Small::new("1m"), Small::new("4k")) else {
-        println!("skipped: no file system can be mounted here");
-        return;
-    };
+    let (Some(small), Some(tiny)) = (Small::new("1m"), Small::new("4k")) else { return };
     let arena = Arena::open(small.path(), &options()).unwrap();
     let worker = arena.join().unwrap();
     let set = worker.set("full").unwrap();
