@@ -10,8 +10,10 @@ use crate::mapped::arena::Space;
 use crate::mapped::blocks::Kind;
 use crate::mapped::collect::used;
 use crate::mapped::set::SetRef;
+use crate::mapped::sweep::Swept;
 use crate::mapped::task::TaskRef;
 use crate::state::State;
+use crate::sync::fill;
 use crate::{Error, Result, TaskSet};
 
 const CODE: [u8; 16] = [5; 16];
@@ -388,6 +390,30 @@ fn a_damaged_task_holds_up_no_other_and_is_an_error() -> Result<()> {
     let is_it = |at| at == offset;
     assert!(matches!(ended, Err(Error::Damaged { what: "task", offset }) if is_it(offset)));
     assert_eq!(runs, 2);
+    Ok(())
+}
+
+/// What a task awaits is removed while it awaits something else.
+#[test]
+fn what_has_finished_is_not_looked_at_again() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let worker = arena.join()?;
+    let [early, late, waiting] = ["early", "late", "waiting"].map(|name| worker.set(name).unwrap());
+    late.add(1, CODE, &[])?;
+    waiting.after(&[early.end()?, late.end()?], 2, CODE, &[])?;
+    let gone = SetRef::named(arena.space(), &worker.blocks, "early")?.offset();
+    assert_eq!(worker.sweep(SetRef::open(arena.space(), gone)?)?, Swept::Finished);
+    assert!(early.remove()?);
+    drop(worker);
+    drop(arena);
+    let arena = place.open();
+    let worker = arena.join()?;
+    // Something else is there now.
+    arena.space().words_at(gone, 3)?.iter().for_each(|word| fill(word, 7));
+    assert!(TaskRef::open(arena.space(), gone).is_err());
+    let waiting = SetRef::named(arena.space(), &worker.blocks, "waiting")?;
+    assert_eq!(worker.sweep(waiting)?, Swept::Work);
     Ok(())
 }
 
