@@ -153,8 +153,9 @@ impl<'w> TaskSet<'w> {
     ///
     /// The function is given a task, and returns its result. What it does must be *idempotent*: if
     /// the worker dies within, another worker runs the task again, and only results and changes of
-    /// [cells](Self::cell) are never half done. If it panics, the worker leaves, and another runs
-    /// the task.
+    /// [cells](Self::cell) are never half done. If it panics, that
+    /// counts as a death, and the task is run again: by another worker, or by this one if the
+    /// program catches the panic and calls this again.
     ///
     /// # Errors
     /// There is no room for a result, or this worker was taken for dead.
