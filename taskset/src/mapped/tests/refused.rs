@@ -4,6 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -12,6 +14,7 @@ use tempfile::TempDir;
 
 use super::{Place, options};
 use crate::barrier::Outcome;
+use crate::mapped::arena::{Identity, Space};
 use crate::mapped::collect::used;
 use crate::mapped::set::SetRef;
 use crate::mapped::task::TaskRef;
@@ -84,6 +87,37 @@ fn arenas_of_others_are_refused() {
     } else {
         println!("only root can give a file away: not tested");
     }
+}
+
+/// One that opens an arena takes long; others of its job wait, and those of another do not.
+#[test]
+fn processes_of_one_job_wait_while_one_opens_the_arena() {
+    let place = Place::new();
+    let path = place.path();
+    let open = |job, prepare: &dyn Fn()| {
+        let identity = Identity { job, build: 2, size_bytes: 1 << 24, workers: 4 };
+        Space::open(&path, &identity, |_, _| {
+            prepare();
+            Ok(())
+        })
+    };
+    thread::scope(|scope| {
+        let (begun, has_begun) = mpsc::channel();
+        let (end, is_to_end) = mpsc::channel();
+        let slow = move || {
+            begun.send(()).unwrap();
+            is_to_end.recv().unwrap()
+        };
+        let open = &open;
+        let first = scope.spawn(move || open(1, &slow).map(drop));
+        has_begun.recv().unwrap();
+        let second = scope.spawn(move || open(1, &|| ()).map(drop));
+        assert!(matches!(open(3, &|| ()), Err(Error::Busy(_))));
+        assert!(matches!(open(3, &|| ()), Err(Error::Busy(_))));
+        end.send(()).unwrap();
+        first.join().unwrap().unwrap();
+        second.join().unwrap().unwrap();
+    });
 }
 
 #[test]
