@@ -10,10 +10,38 @@ use std::time::Duration;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::{Place, options};
+use crate::mapped::task::TaskRef;
 use crate::mapped::worker::life::{Life, Phase};
+use crate::state::{State, Status};
 use crate::sync::Ordering::Release;
 use crate::test_process::{in_child, was_killed, words};
-use crate::{Arena, Result};
+use crate::{Arena, Result, Worker};
+
+const CODE: [u8; 16] = [5; 16];
+
+/// The one that was about to take over a dead worker was given up, but goes on.
+#[test]
+fn what_a_silent_worker_was_about_to_take_over_is_taken_over() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let [dead, silent, worker] = [arena.join()?, arena.join()?, arena.join()?];
+    dead.set("left")?.add(1, CODE, &[])?;
+    let task = TaskRef::open(arena.space(), dead.next().unwrap())?;
+    State::claim(&task.task.state, dead.runner).unwrap();
+    let life = |worker: &Worker<'_>| Life::load(&worker.slot.life);
+    let become_phase = |of: &Worker<'_>, phase| life(of).become_in(&of.slot.life, phase);
+    assert!(become_phase(&silent, Phase::Silent));
+    assert!(become_phase(&dead, Phase::Taken(1)));
+    let by_silent = life(&dead);
+    assert!(worker.look_for_dead());
+    assert_eq!(task.state().status, Status::Ready);
+    // The other may still write what belongs to the slot, and cannot make it free.
+    assert_eq!(life(&dead).phase, Phase::Silent);
+    assert!(!by_silent.become_in(&dead.slot.life, Phase::Free));
+    assert!(!worker.look_for_dead());
+    [dead, silent].into_iter().for_each(mem::forget);
+    Ok(())
+}
 
 /// Looks for dead workers with this many descriptors to spare. Worker 1 is dead; worker 0 lives.
 fn look_with(path: &Path, spare: u64) {

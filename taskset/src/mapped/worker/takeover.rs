@@ -5,6 +5,9 @@
 //! again. Each step has the same effect the second time. The queue stays where it is: others steal
 //! from it, and the next worker with the slot goes on with it. So this takes no longer for a
 //! million tasks than for one.
+//!
+//! A worker that was given up since it was silent may be in the middle of such a step, and go on
+//! with it. So what it was about to take over is SILENT as well when another has done it.
 
 use super::Worker;
 use super::life::{Life, Phase};
@@ -30,25 +33,27 @@ impl Worker<'_> {
             .filter(|dead| dead.life.become_in(&self.space.slot(dead.worker).life, me))
             .peekable();
         let are_any = taken.peek().is_some();
-        taken.for_each(|dead| self.take_over(dead.worker));
+        taken.for_each(|dead| self.take_over(dead.worker, dead.life, !dead.is_left));
         are_any
     }
 
-    fn take_over(&self, dead: usize) {
+    /// Takes over a worker whose life was this; `is_sure` unless some other may still do so. Only of
+    /// a worker of this host the system knows the end: what is only silent may still write.
+    fn take_over(&self, dead: usize, life: Life, is_sure: bool) {
+        let slot = self.space.slot(dead);
+        let me = Phase::Taken(self.runner.worker.into());
+        let life = Life { phase: me, ..life };
+        let is_sure = is_sure && slot.home.load(Acquire) == Own::get().home;
         // What the dead one was about to take over comes with it.
         let by_dead = Phase::Taken(dead as u32);
         for other in self.space.workers() {
             let word = &self.space.slot(other).life;
             let life = Life::load(word);
-            let me = Phase::Taken(self.runner.worker.into());
             if life.phase == by_dead && life.become_in(word, me) {
-                self.take_over(other);
+                self.take_over(other, life, is_sure);
             }
         }
-        let slot = self.space.slot(dead);
-        let life = Life::load(&slot.life);
         self.set_idle(dead, false);
-        let is_sure = is_sure(slot);
         let runner = Runner { worker: dead as u16, incarnation: life.incarnation };
         // A task for which there is no room now is found by a sweep.
         recover(self.space, runner, is_sure, |task| {
@@ -60,11 +65,6 @@ impl Worker<'_> {
             life.become_in(&slot.life, Phase::Silent);
         }
     }
-}
-
-/// Whether the system knew of the end of the worker's process: what is only silent may still write.
-fn is_sure(slot: &Slot) -> bool {
-    slot.home.load(Acquire) == Own::get().home
 }
 
 /// Makes the slot one that a new worker can have.

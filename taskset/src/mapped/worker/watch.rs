@@ -86,6 +86,15 @@ fn has_ended(process: u32, born: u64) -> io::Result<bool> {
 pub(crate) struct Dead {
     pub(crate) worker: usize,
     pub(crate) life: Life,
+    /// One that was given up was about to take it over, and may still do so.
+    pub(crate) is_left: bool,
+}
+
+/// Whether no worker takes over what this one was about to: it went on after it was taken for dead.
+fn is_given_up(space: &Space, worker: u32) -> bool {
+    let worker = worker as usize;
+    let phase = |worker| Life::load(&space.slot(worker).life).phase;
+    !space.workers().contains(&worker) || matches!(phase(worker), Phase::Free | Phase::Silent)
 }
 
 /// What the workers of one process know of the others.
@@ -124,13 +133,20 @@ impl Watch {
         Self { own, silent_after, peers: Vec::new() }
     }
 
-    /// Those that have died and that no worker takes over.
+    /// Those that have died and that no living worker takes over.
     pub(crate) fn look(&mut self, space: &Space) -> Vec<Dead> {
         let (mut dead, mut polled) = (Vec::new(), Vec::new());
         for worker in space.workers() {
             let slot = space.slot(worker);
             let life = Life::load(&slot.life);
-            let Phase::Alive(process) = life.phase else { continue };
+            let process = match life.phase {
+                Phase::Alive(process) => process,
+                Phase::Taken(by) if is_given_up(space, by) => {
+                    dead.push(Dead { worker, life, is_left: true });
+                    continue;
+                }
+                _ => continue,
+            };
             if self.peers.len() <= worker {
                 self.peers.resize_with(worker + 1, || None);
             }
@@ -145,7 +161,7 @@ impl Watch {
                 Sign::Ended => true,
                 Sign::Here => false,
                 Sign::Process(_) => {
-                    polled.push(Dead { worker, life });
+                    polled.push(Dead { worker, life, is_left: false });
                     false
                 }
                 Sign::Born(process, born) => has_ended(*process, *born).unwrap_or(false),
@@ -158,7 +174,7 @@ impl Watch {
                 }
             };
             if is_dead {
-                dead.push(Dead { worker, life });
+                dead.push(Dead { worker, life, is_left: false });
             }
         }
         dead.extend(self.ended(&polled));
