@@ -145,7 +145,7 @@ impl Space {
     }
 
     /// Where this word of the arena lies.
-    pub(crate) fn offset_of(&self, word: &AtomicU64) -> u64 {
+    pub(crate) fn offset_of<T: Shared>(&self, word: &T) -> u64 {
         self.map.offset_of(word)
     }
 

@@ -1,6 +1,7 @@
 //! What all parts do together.
 
 mod calls;
+mod cells;
 mod death;
 mod life;
 mod refused;

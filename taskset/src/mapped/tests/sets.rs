@@ -232,36 +232,6 @@ fn a_panic_gives_the_task_to_another() -> Result<()> {
 }
 
 #[test]
-fn cells_change_as_a_whole() -> Result<()> {
-    let place = Place::new();
-    let arena = place.open();
-    let changes = 500_u64;
-    thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
-                let worker = arena.join().unwrap();
-                let cell = worker.set("cells").unwrap().cell(4).unwrap();
-                for _ in 0..changes {
-                    // Long and short in turn: what a reader copies is freed, and written again.
-                    cell.update(|old| {
-                        let count =
-                            old.first_chunk().map_or(0, |first| u64::from_le_bytes(*first)) + 1;
-                        count.to_le_bytes().repeat(if count % 2 == 0 { 1 } else { 3000 })
-                    })
-                    .unwrap();
-                    let read = cell.read().unwrap();
-                    assert!(read.chunks(8).all(|chunk| chunk == &read[..8]), "torn");
-                }
-            });
-        }
-    });
-    let worker = arena.join()?;
-    let read = worker.set("cells")?.cell(4)?.read()?;
-    assert_eq!(read, (3 * changes).to_le_bytes());
-    Ok(())
-}
-
-#[test]
 fn removed_sets_give_their_memory_back() -> Result<()> {
     let place = Place::new();
     let fill = |name| -> Result<()> {
