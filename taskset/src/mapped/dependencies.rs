@@ -1,8 +1,8 @@
 //! Tasks that await others.
 //!
 //! A task has a bit for each task that it awaits, and an entry, which is in the list of those that
-//! await that one. Who finishes a task walks its list and sets the bits; the one that finds all
-//! bits of a task set makes that ready. All of it can be done twice with the same effect.
+//! await that one. The worker that finishes a task walks its list and sets the bits; the one that
+//! finds all bits of a task set makes that ready. All of it can be done twice with the same effect.
 //!
 //! | dead after | then |
 //! |---|---|

@@ -96,6 +96,9 @@ impl<'w> TaskSet<'w> {
     /// Says which task follows when all others of the set have finished: its *continuation*. One
     /// worker runs it; if that dies, another. The set has finished when the continuation has.
     ///
+    /// Call it before the set is run. If the set ends at the same time, its workers may have left,
+    /// and the next that calls [`run`](Self::run) runs the continuation.
+    ///
     /// # Errors
     /// As of [`add`](Self::add).
     pub fn then(&self, code: Code, argument: &[u8]) -> Result<bool> {

@@ -27,7 +27,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// For the processes that say the same number for their job, all of this build of the program.
+    /// For one job: its processes all give the same `job`, a number that no other job has. `build`
+    /// identifies the build of the program: an arena of another build is refused.
     pub fn new(job: u64, build: u64) -> Self {
         let workers = WORKERS_MAX as u64;
         let identity = Identity { job, build, size_bytes: 1 << 34, workers };
