@@ -7,8 +7,8 @@
 //! # When the worker dies
 //!
 //! Its slot names each block in its hands, before the block is taken, and the word that will name
-//! the block, before that word is written. Who [recovers](recover) a dead worker frees those
-//! that their words do not name. It can do so twice: no one else takes blocks of these pages
+//! the block, before that word is written. The worker that [recovers](recover) a dead one frees
+//! those that their words do not name. It can do so twice: no one else takes blocks of these pages
 //! meanwhile.
 //!
 //! | dead after | then |
@@ -204,7 +204,7 @@ impl<'a> Blocks<'a> {
         let taken = self.pending.get();
         let place = taken.trailing_ones() as usize;
         if place >= PENDING {
-            return Err(Error::TooLarge(place));
+            return Err(Error::Crowded("blocks in the hands of a worker"));
         }
         self.pending.set(taken | 1 << place);
         self.slot.links[place].store(0, Release);

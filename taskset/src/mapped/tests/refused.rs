@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::{Place, options};
 use crate::barrier::Outcome;
-use crate::mapped::arena::{Identity, Space};
+use crate::mapped::arena::{Identity, PENDING, Space};
 use crate::mapped::collect::used;
 use crate::mapped::set::SetRef;
 use crate::mapped::task::TaskRef;
@@ -225,6 +225,17 @@ fn no_worker_waits_for_what_only_damage_says() -> Result<()> {
     assert_eq!(met, Ok(Outcome::Released { leader: true }));
     barrier.leave(alone);
     worker.set("half")?.run(|_| [1; 1])
+}
+
+#[test]
+fn what_is_crowded_is_not_called_too_large() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let worker = arena.join()?;
+    let _hands: Vec<_> = (0..PENDING).map(|_| worker.blocks.take(8).unwrap()).collect();
+    let error = worker.set("crowded").unwrap_err();
+    assert!(error.to_string().contains("cannot hold more blocks in the hands"), "{error}");
+    Ok(())
 }
 
 /// All that can be called, but for what would wait for lost tasks.

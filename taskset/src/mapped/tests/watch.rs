@@ -4,20 +4,42 @@ use std::fs::File;
 use std::mem;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
+use ultramarine_testkit::{behind, eventually};
 
 use super::{Place, options};
 use crate::mapped::task::TaskRef;
 use crate::mapped::worker::life::{Life, Phase};
 use crate::state::{State, Status};
-use crate::sync::Ordering::Release;
+use crate::sync::Ordering::{Acquire, Release};
 use crate::test_process::{in_child, was_killed, words};
-use crate::{Arena, Result, Worker};
+use crate::{Arena, Error, Result, Worker};
 
 const CODE: [u8; 16] = [5; 16];
+
+/// All others are busy, and do not look for dead workers.
+#[test]
+fn a_new_worker_gets_the_slot_of_a_dead_one() -> Result<()> {
+    let place = Place::new();
+    let arena = Arena::open(place.path(), &options().workers(2))?;
+    let busy = arena.join()?;
+    let words = format!("{} die", place.path().display());
+    assert!(was_killed(in_child("mapped::tests::life::child", &words).status().unwrap()));
+    let worker = arena.join()?;
+    assert_eq!(worker.number(), 1);
+    assert!(matches!(arena.join(), Err(Error::NoSlot(2))));
+    // It is at no barrier any more, and its task is queued.
+    let set = worker.set("deadly")?;
+    assert!(worker.sees_work());
+    set.run(|call| call.deaths().to_le_bytes())?;
+    assert_eq!(set.result(1)?.unwrap(), [1, 0]);
+    drop(busy);
+    Ok(())
+}
 
 /// The one that was about to take over a dead worker was given up, but goes on.
 #[test]
@@ -65,9 +87,71 @@ fn look_with(path: &Path, spare: u64) {
 #[test]
 #[ignore = "a child of the others"]
 fn child() {
-    if let Some([path, spare]) = words().as_deref() {
-        look_with(Path::new(path), spare.parse().unwrap());
+    match words().as_deref() {
+        Some([path, role]) if role == "stay" => stay(Path::new(path)),
+        Some([path, spare]) => look_with(Path::new(path), spare.parse().unwrap()),
+        _ => {}
     }
+}
+
+/// Runs a task until it is killed.
+fn stay(path: &Path) {
+    let often = options().silent_after(Duration::from_millis(40));
+    let arena = Arena::open(path, &often).unwrap();
+    let worker = arena.join().unwrap();
+    let set = worker.set("staying").unwrap();
+    set.add(1, CODE, &[]).unwrap();
+    let run = set.run(|_| -> [u8; 0] {
+        loop {
+            sleep(Duration::from_secs(1));
+        }
+    });
+    run.unwrap();
+}
+
+/// A process that is killed at the end, also if the test fails.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// As in another container: there, numbers of processes mean something else.
+#[test]
+fn a_worker_in_another_namespace_is_known_by_its_beat() -> Result<()> {
+    let place = Place::new();
+    let arena = Arena::open(place.path(), &options().silent_after(Duration::from_secs(2)))?;
+    let worker = arena.join()?;
+    let elsewhere = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    if !behind(elsewhere, &Command::new("true")).status().is_ok_and(|status| status.success()) {
+        println!("skipped: processes cannot have a namespace of their own here");
+        return Ok(());
+    }
+    let child =
+        in_child("mapped::tests::watch::child", &format!("{} stay", place.path().display()));
+    let mut child = behind(elsewhere, &child);
+    let child = Killed(child.stdout(Stdio::null()).spawn().unwrap());
+    let slot = arena.space().slot(1);
+    let set = worker.set("staying")?;
+    eventually("it runs its task", || {
+        TaskRef::open(arena.space(), slot.running.load(Acquire))
+            .is_ok_and(|task| matches!(task.state().status, Status::Running(_)))
+    });
+    assert_ne!(slot.home.load(Acquire), worker.slot.home.load(Acquire));
+    let seen = slot.beat.count.load(Acquire);
+    eventually("it beats", || {
+        assert!(!worker.look_for_dead());
+        slot.beat.count.load(Acquire) > seen + 2
+    });
+    drop(child);
+    eventually("it is silent", || worker.look_for_dead());
+    assert_eq!(Life::load(&slot.life).phase, Phase::Silent);
+    set.run(|call| call.deaths().to_le_bytes())?;
+    assert_eq!(set.result(1)?.unwrap(), [1, 0]);
+    Ok(())
 }
 
 #[test]

@@ -60,9 +60,12 @@ impl<'a> Worker<'a> {
             space.header().workers_used.fetch_max(*worker as u64 + 1, AcqRel);
             Life::load(word).begin(word, own.process)
         };
-        let (number, life) = (0..workers)
-            .find_map(|worker| Some((worker, begin(&worker)?)))
-            .ok_or(Error::NoSlot(workers))?;
+        let take = || (0..workers).find_map(|worker| Some((worker, begin(&worker)?)));
+        let taken = take().or_else(|| {
+            takeover::make_room(space, watch);
+            take()
+        });
+        let (number, life) = taken.ok_or(Error::NoSlot(workers))?;
         let slot = space.slot(number);
         slot.born.store(own.born, Release);
         // Last: until then its process is not looked for.
@@ -110,7 +113,8 @@ impl<'a> Worker<'a> {
     /// Makes the next ring of the queue, and has it used.
     fn grow(&self) -> Result<()> {
         let next = self.rings();
-        let word = self.slot.rings.get(next).ok_or(Error::TooLarge(next))?;
+        let word =
+            self.slot.rings.get(next).ok_or(Error::Crowded("tasks in the queue of a worker"))?;
         self.blocks.take((8 * RING_LENGTH) << next)?.link_once(word);
         self.use_ring(next)
     }

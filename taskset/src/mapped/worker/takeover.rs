@@ -9,9 +9,11 @@
 //! A worker that was given up since it was silent may be in the middle of such a step, and go on
 //! with it. So what it was about to take over is SILENT as well when another has done it.
 
+use std::sync::{Mutex, PoisonError};
+
 use super::Worker;
 use super::life::{Life, Phase};
-use super::watch::Own;
+use super::watch::{Dead, Own, Watch};
 use crate::mapped::arena::{Slot, Space};
 use crate::mapped::blocks;
 use crate::mapped::set::SetRef;
@@ -86,13 +88,51 @@ pub(crate) fn take_over_all(space: &Space) {
         if life.phase == Phase::Free {
             continue;
         }
-        let runner = Runner { worker: worker as u16, incarnation: life.incarnation };
-        slot.queue.adopt();
-        recover(space, runner, true, |task| {
-            // A task that finds no room is found by a sweep.
-            let _ = slot.queue.push(space, task);
-        });
-        set_free(slot, life);
+        put_back(space, worker, life);
+    }
+}
+
+/// Frees slots of dead workers for one that finds none free: all others may be busy.
+///
+/// This one has no number to take them over with, so that none takes that over if it dies amid it.
+/// Then a slot is lost until the arena is opened alone; and no more, since a sweep finds its tasks.
+pub(super) fn make_room(space: &Space, watch: &Mutex<Watch>) {
+    let dead = watch.lock().unwrap_or_else(PoisonError::into_inner).look(space);
+    for Dead { worker, life, is_left } in dead {
+        let slot = space.slot(worker);
+        let taken = Phase::Taken(worker as u32);
+        let mut others = space.workers().map(|other| Life::load(&space.slot(other).life).phase);
+        let is_sure = !is_left && slot.home.load(Acquire) == Own::get().home;
+        if !is_sure || others.any(|phase| phase == taken) {
+            continue;
+        }
+        let [meeting, meetings] = [&slot.meeting, &slot.meetings].map(|word| word.load(Acquire));
+        // No other has had the slot since: this is where the dead one is.
+        if Life::load(&slot.life) == life {
+            leave(space, worker, meeting, meetings);
+        }
+        if life.become_in(&slot.life, taken) {
+            put_back(space, worker, Life { phase: taken, ..life });
+        }
+    }
+}
+
+/// Puts what a worker had in its hands back into its queue, and frees the slot.
+fn put_back(space: &Space, worker: usize, life: Life) {
+    let slot = space.slot(worker);
+    let runner = Runner { worker: worker as u16, incarnation: life.incarnation };
+    slot.queue.adopt();
+    recover(space, runner, true, |task| {
+        // A task that finds no room is found by a sweep.
+        let _ = slot.queue.push(space, task);
+    });
+    set_free(slot, life);
+}
+
+/// Removes a worker from the barrier where it was for the last time, and as whom.
+fn leave(space: &Space, worker: usize, meeting: u64, meetings: u64) {
+    if let Ok(set) = SetRef::open(space, meeting) {
+        set.set.barrier.remove(worker, meetings as u32);
     }
 }
 
@@ -111,9 +151,8 @@ pub(super) fn recover(space: &Space, dead: Runner, is_sure: bool, mut enqueue: i
     if given != 0 {
         enqueue(given);
     }
-    if let Ok(set) = SetRef::open(space, slot.meeting.load(Acquire)) {
-        set.set.barrier.remove(dead.worker.into(), slot.meetings.load(Acquire) as u32);
-    }
+    let [meeting, meetings] = [&slot.meeting, &slot.meetings].map(|word| word.load(Acquire));
+    leave(space, dead.worker.into(), meeting, meetings);
     slot.meeting.store(0, Release);
     if is_sure {
         blocks::recover(space, dead.worker);
