@@ -13,6 +13,7 @@ use ultramarine_testkit::{behind, eventually};
 
 use super::{Place, options};
 use crate::mapped::task::TaskRef;
+use crate::mapped::worker::Own;
 use crate::mapped::worker::life::{Life, Phase};
 use crate::state::{State, Status};
 use crate::sync::Ordering::{Acquire, Release};
@@ -89,6 +90,7 @@ fn look_with(path: &Path, spare: u64) {
 fn child() {
     match words().as_deref() {
         Some([path, role]) if role == "stay" => stay(Path::new(path)),
+        Some([_, role]) if role == "unborn" => assert_eq!(Own::get().born, 0),
         Some([path, spare]) => look_with(Path::new(path), spare.parse().unwrap()),
         _ => {}
     }
@@ -119,6 +121,26 @@ impl Drop for Killed {
     }
 }
 
+/// Whether commands can be started behind these words; says so if not.
+fn is_allowed<const N: usize>(words: [&str; N]) -> bool {
+    let status = behind(words, &Command::new("true")).status();
+    let is_allowed = status.is_ok_and(|status| status.success());
+    if !is_allowed {
+        println!("skipped: processes cannot have a namespace of their own here");
+    }
+    is_allowed
+}
+
+/// There it would say when another process began.
+#[test]
+fn where_the_system_shows_other_numbers_it_is_not_asked() {
+    let elsewhere = ["unshare", "--pid", "--fork", "--kill-child"];
+    if is_allowed(elsewhere) {
+        let child = in_child("mapped::tests::watch::child", "- unborn");
+        assert!(behind(elsewhere, &child).status().unwrap().success());
+    }
+}
+
 /// As in another container: there, numbers of processes mean something else.
 #[test]
 fn a_worker_in_another_namespace_is_known_by_its_beat() -> Result<()> {
@@ -126,8 +148,7 @@ fn a_worker_in_another_namespace_is_known_by_its_beat() -> Result<()> {
     let arena = Arena::open(place.path(), &options().silent_after(Duration::from_secs(2)))?;
     let worker = arena.join()?;
     let elsewhere = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
-    if !behind(elsewhere, &Command::new("true")).status().is_ok_and(|status| status.success()) {
-        println!("skipped: processes cannot have a namespace of their own here");
+    if !is_allowed(elsewhere) {
         return Ok(());
     }
     let child =

@@ -59,8 +59,12 @@ fn home() -> io::Result<u64> {
 /// When a process began, in ticks since the host did; `None` if there is none, or only its remains.
 ///
 /// # Errors
-/// It is not known, for want of a descriptor, say.
+/// It is not known: for want of a descriptor, say, or since `/proc` is of another namespace, where
+/// the number means something else.
 fn began(process: u32) -> io::Result<Option<u64>> {
+    if fs::read_link("/proc/self")?.as_os_str() != getpid().to_string().as_str() {
+        return Err(ErrorKind::Unsupported.into());
+    }
     let stat = match fs::read_to_string(format!("/proc/{process}/stat")) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) if Errno::from_io_error(&error) == Some(Errno::SRCH) => return Ok(None),
@@ -74,11 +78,6 @@ fn began(process: u32) -> io::Result<Option<u64>> {
         Some((!has_ended).then_some(began))
     };
     began().ok_or_else(|| ErrorKind::InvalidData.into())
-}
-
-/// Whether the process that began then has ended, as far as is known.
-fn has_ended(process: u32, born: u64) -> io::Result<bool> {
-    began(process).map(|began| began != Some(born))
 }
 
 /// A worker that has died.
@@ -120,8 +119,6 @@ enum Sign {
     /// A thread of this process, which leaves in order.
     Here,
     Process(OwnedFd),
-    /// No descriptor could be had for it: when its process began.
-    Born(u32, u64),
     Beat {
         count: u64,
         since: Instant,
@@ -157,14 +154,13 @@ impl Watch {
                 self.peers[worker] = sign.map(|sign| Peer { life, home, sign });
             }
             let Some(peer) = &mut self.peers[worker] else { continue };
-            let is_dead = match &mut peer.sign {
+            let has_ended = match &mut peer.sign {
                 Sign::Ended => true,
                 Sign::Here => false,
                 Sign::Process(_) => {
                     polled.push(Dead { worker, life, is_left: false });
                     false
                 }
-                Sign::Born(process, born) => has_ended(*process, *born).unwrap_or(false),
                 Sign::Beat { count, since } => {
                     let now = slot.beat.count.load(Relaxed);
                     if now != *count {
@@ -173,7 +169,7 @@ impl Watch {
                     since.elapsed() > self.silent_after
                 }
             };
-            if is_dead {
+            if has_ended {
                 dead.push(Dead { worker, life, is_left: false });
             }
         }
@@ -196,7 +192,8 @@ impl Watch {
         results.filter(|(_, one)| !one.revents().is_empty()).map(|(dead, _)| *dead).collect()
     }
 
-    /// How the end of this process is noticed; `None` while that is not known.
+    /// How the end of this process is noticed; `None` while that is not known, and it is looked for
+    /// in this way each time.
     fn sign(&self, slot: &Slot, home: u64, process: u32) -> Option<Sign> {
         // Also of a worker that has not said yet where it is: its number may be of anywhere.
         if home != self.own.home {
@@ -220,10 +217,10 @@ impl Watch {
             return None;
         }
         // Opened before it is asked when it began: it is that process.
-        Some(match (has_ended(process, born), descriptor) {
-            (Ok(true), _) => Sign::Ended,
-            (Ok(false), Ok(descriptor)) => Sign::Process(descriptor),
-            _ => Sign::Born(process, born),
-        })
+        match began(process) {
+            Ok(began) if began != Some(born) => Some(Sign::Ended),
+            Ok(_) => descriptor.ok().map(Sign::Process),
+            Err(_) => None,
+        }
     }
 }
