@@ -1,10 +1,10 @@
 //! How a set ends although tasks may be added at any instant, also by workers that do not run it.
 //!
-//! Who would end the set first says so: its end is *closing*, in an attempt with a number of
-//! its own. Then it looks at all tasks, and finishes the attempt if each is FINISHED. Who adds
-//! a task puts it into the table and then looks at the end: if that is closing, it opens it again,
-//! and the attempt fails. Either the one sees the task or the other sees the attempt, since all
-//! four steps are sequentially consistent.
+//! A worker that tries to end the set first marks its end as *closing*, in an attempt with a number
+//! of its own. Then it looks at all tasks, and finishes the attempt if each is FINISHED. A worker
+//! that adds a task puts it into the table and then looks at the end: if that is closing, it opens
+//! it again, and the attempt fails. Either the first sees the task or the second sees the attempt,
+//! since all four steps are sequentially consistent.
 //!
 //! A worker that dies within an attempt leaves the end closing. The next one begins another
 //! attempt.

@@ -64,7 +64,7 @@ macro_rules! counted {
                 changed();
             }
 
-            /// Without a death after it: for content that no word names yet.
+            /// Without a death after it: for content that no word names yet, and for beats.
             pub(crate) fn fill(&self, value: $value) {
                 self.0.store(value, Ordering::Relaxed);
             }

@@ -1,9 +1,10 @@
 //! Sets of tasks in memory that several processes share and that outlives them.
 //!
-//! The memory is a mapped file, the *arena*: in `/dev/shm`, or on a DAX or CXL device. Tasks,
-//! queues and what runs lie there, where each worker sees them. So any worker can take and finish
-//! the work of any other, without messages and without a manager: a process that is killed loses
-//! nothing that it had published, and a job that is killed whole finds its sets as they were.
+//! The memory is a mapped file, the *arena*: in `/dev/shm`, or in a file system on a DAX or CXL
+//! device (the device itself is no regular file, and is refused). Tasks, queues and what runs lie
+//! there, where each worker sees them. So any worker can take and finish the work of any other,
+//! without messages and without a manager: a process that is killed loses nothing that it had
+//! published, and a job that is killed whole finds its sets as they were.
 //!
 //! This crate knows tasks, numbers and bytes. It must never know MPI or PEs, nor what the code of a
 //! task means: that is 16 bytes of the program's.

@@ -1,7 +1,7 @@
 //! Numbers that several parts know.
 
 /// The version of all that lies in an arena.
-pub(crate) const LAYOUT_VERSION: u64 = 1;
+pub(crate) const LAYOUT_VERSION: u64 = 2;
 
 /// The largest number of workers at a time.
 pub const WORKERS_MAX: usize = 256;

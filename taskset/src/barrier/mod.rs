@@ -8,8 +8,8 @@
 //!
 //! # A change of the membership cancels all waiting
 //!
-//! The number of those waiting counts arrivals *since a sequence last changed*. Who adds 1 to the
-//! membership sequence sets that number to 0 in the same compare-and-swap. All who waited return
+//! The number of those waiting counts arrivals *since a sequence last changed*. The step that adds
+//! 1 to the membership sequence also sets that number to 0. All members that waited return
 //! [`Outcome::Changed`], help with what a dead member left, and come back. So no one corrects the
 //! number for a member that died, and whether it had been counted does not matter; and a change
 //! that is announced twice costs a round of returns, no more.
@@ -22,7 +22,7 @@
 //! | active | leaving | `leave`, or `remove` by one of those that notice a death |
 //! | leaving | free | anyone, *after* it has announced the change |
 //!
-//! Who meets a slot that is leaving announces the change and frees it, so that the death of
+//! A member that finds a slot leaving announces the change and frees it, so that the death of
 //! the one that began this holds up no one. Each step is a compare-and-swap of the slot with its
 //! incarnation: of two that notice one death, one removes it, and a helper that is late changes
 //! nothing for the next incarnation.
@@ -33,14 +33,14 @@
 //! has met a slot that is leaving, the word is not: it has announced that change itself. Suppose
 //! that member X is counted in the word and has since been removed. X's slot was active when it
 //! arrived, so it was set to leaving after that, and freed after an announcement, which changed the
-//! word. Who sees the slot free or leaving can no longer change the word that counts X. So at a
-//! successful change each member that is counted was seen active; if as many are counted as are
-//! active, these are the same members. Likewise for one that joins: its slot is active before it
-//! announces the change, so each arrival after that counts it.
+//! word. A member that sees the slot free or leaving can no longer change the word that counts X.
+//! So at a successful change each member that is counted was seen active; if as many are counted as
+//! are active, these are the same members. Likewise for one that joins: its slot is active before
+//! it announces the change, so each arrival after that counts it.
 //!
 //! Acquire and release suffice for that: the announcement happens before the slot is freed
-//! (release), who sees it free (acquire) can no longer change the older word, and all changes of
-//! the word are read-modify-writes, so that each acquires those before it.
+//! (release), a member that sees it free (acquire) can no longer change the older word, and all
+//! changes of the word are read-modify-writes, so that each acquires those before it.
 //!
 //! # When a member dies
 //!
@@ -270,6 +270,12 @@ impl<const SLOTS: usize> Barrier<SLOTS> {
             self.finish_leaving(at, leaving);
         }
         is_first
+    }
+
+    /// Removes all members, however its words are. No other process has the barrier.
+    pub(crate) fn clear(&self) {
+        let words = self.slots.iter().chain([&self.slots_used]);
+        words.filter(|word| word.load(Relaxed) != 0).for_each(|word| word.store(0, Relaxed));
     }
 
     /// Cancels all waiting, as a change of the membership does: members that wait return

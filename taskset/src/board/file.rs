@@ -1,10 +1,10 @@
 //! A board in a file without a name, which its owner makes and other processes of its host find
 //! through the owner's open files. Nothing of it is left when the processes have ended.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 
@@ -92,8 +92,14 @@ impl Board<SharedFile> {
     /// It cannot be used, now or at all.
     pub fn open(at: Address, identity: [u64; 2]) -> Result<Self, Refusal> {
         let path = format!("/proc/{}/fd/{}", at.process, at.descriptor);
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
         let bytes = Self::MEMORY_BYTES as u64;
+        // To open a device or a pipe may have effects.
+        let about = fs::metadata(&path)?;
+        if !about.is_file() || about.size() != bytes {
+            return Err(Refusal::Other);
+        }
+        let flags = libc::O_NOCTTY | libc::O_NONBLOCK;
+        let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)?;
         // Another file may be anything: it is not mapped unless it cannot become shorter.
         let is_sealed = fcntl_get_seals(&file).is_ok_and(|seals| seals.contains(SEALS));
         if !is_sealed || file.metadata()?.size() != bytes {

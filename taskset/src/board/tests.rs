@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -206,6 +208,16 @@ fn takers_that_are_killed_take_each_task_once() {
     let unsaid = taken - distinct.len() as u64;
     assert!(unsaid <= kills && kills >= 5, "{taken} taken, {unsaid} unsaid, {kills} kills");
     assert_eq!(taken + back.len() as u64, TASKS);
+}
+
+/// A descriptor that was a board's may be anything later: what is no file is not opened.
+#[test]
+fn what_is_no_file_is_refused_unopened() {
+    // To open a socket is an error of its own.
+    let (socket, _other) = UnixStream::pair().unwrap();
+    let at = Address { descriptor: socket.as_raw_fd() as u32, process: std::process::id() };
+    let refused = Board::<SharedFile>::open(at, [1, 2]);
+    assert!(matches!(refused, Err(Refusal::Other)), "{refused:?}");
 }
 
 /// A taker dies right after each change of the memory that it makes: the task is there still, or

@@ -7,8 +7,8 @@
 //! # When the worker dies
 //!
 //! Its slot names each block in its hands, before the block is taken, and the word that will name
-//! the block, before that word is written. Who [recovers](recover) a dead worker frees those
-//! that their words do not name. It can do so twice: no one else takes blocks of these pages
+//! the block, before that word is written. The worker that [recovers](recover) a dead one frees
+//! those that their words do not name. It can do so twice: no one else takes blocks of these pages
 //! meanwhile.
 //!
 //! | dead after | then |
@@ -26,14 +26,17 @@ use std::cell::{Cell, RefCell};
 
 use crate::mapped::arena::{PAGE_BYTES, PENDING, Page, Slot, Space};
 use crate::mapped::error::{Error, Result};
+use crate::mapped::shared::Offset;
 use crate::state::BLOCK_MASK;
-use crate::sync::AtomicU64;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use crate::sync::fill;
+use crate::sync::{AtomicBits, AtomicU64, fill};
 
 /// The sizes of small blocks in bytes. They are multiples of a cache line.
 const SIZES: [u64; 16] =
     [64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 16384, 32768];
+
+/// In a link: it is of 128 bits.
+const WIDE: u64 = 1;
 
 /// What a page is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +133,12 @@ impl Fresh<'_> {
         self.blocks.slot.links[self.place].store(at, Release);
     }
 
+    /// As [`announce`](Self::announce): the lower half of these bits.
+    pub(crate) fn announce_in(&self, bits: &AtomicBits) {
+        let at = self.blocks.space.offset_of(bits);
+        self.blocks.slot.links[self.place].store(at | WIDE, Release);
+    }
+
     /// The announced word names it now.
     pub(crate) fn linked(self) -> u64 {
         self.blocks.settle(self.place);
@@ -195,7 +204,7 @@ impl<'a> Blocks<'a> {
         let taken = self.pending.get();
         let place = taken.trailing_ones() as usize;
         if place >= PENDING {
-            return Err(Error::TooLarge(place));
+            return Err(Error::Crowded("blocks in the hands of a worker"));
         }
         self.pending.set(taken | 1 << place);
         self.slot.links[place].store(0, Release);
@@ -362,6 +371,15 @@ pub(crate) fn free_run(space: &Space, first: u64, owner: u16) {
     space.header().free_hint.fetch_min(first, Relaxed);
 }
 
+/// The block that is named where a link says.
+fn named_by(space: &Space, link: u64) -> Option<u64> {
+    if link & WIDE == 0 {
+        return space.word_anywhere(link).map(|word| word.load(Acquire) & BLOCK_MASK);
+    }
+    let bits: &AtomicBits = space.get(Offset::new(link & !WIDE)).ok()?;
+    Some(bits.load(Acquire) as u64)
+}
+
 /// Frees the blocks that a dead worker had in its hands, and that no word names.
 pub(crate) fn recover(space: &Space, owner: u16) {
     let slot = space.slot(owner.into());
@@ -370,8 +388,7 @@ pub(crate) fn recover(space: &Space, owner: u16) {
         if offset == 0 {
             continue;
         }
-        let named = space.word_anywhere(link.load(Acquire)).map(|word| word.load(Acquire));
-        let is_linked = named.is_some_and(|word| word & BLOCK_MASK == offset);
+        let is_linked = named_by(space, link.load(Acquire)) == Some(offset);
         let kind = space.page_of(offset).and_then(|at| space.page(at)).map(Kind::of);
         let is_own = matches!(kind,
             Some(Kind::Small { owner: of, .. } | Kind::Large { owner: of, .. }) if of == owner);

@@ -3,7 +3,8 @@
 //! A cell names a block. A change writes a new block, and one compare-and-swap puts it in place of
 //! the old one: a death leaves the cell as it was or as it is to be, and readers see the one or the
 //! other. The old block is freed. A reader that has begun to copy it notices that the cell names
-//! another, or the same block with a later version, and begins again.
+//! another, or the same block with a later version, and begins again. Versions have 64 bits, so
+//! that none comes again while a reader is held up.
 
 use std::mem;
 
@@ -14,24 +15,23 @@ use crate::mapped::set::SetRef;
 use crate::mapped::shared::{Offset, shared};
 use crate::mapped::table::Inserted;
 use crate::mapped::task::{read_block, write_block};
-use crate::sync::AtomicU64;
 use crate::sync::Ordering::{Acquire, Relaxed, SeqCst};
-use crate::sync::{fence, fill};
+use crate::sync::{AtomicBits, AtomicU64, Bits, fence, fill};
 
 shared! {
     /// See the [module](self).
     pub(crate) struct CellWords {
+        /// The offset of the block, with the version above it.
+        value: AtomicBits,
         number: AtomicU64,
-        /// The offset of the block, with the lowest bits of the version above it.
-        value: AtomicU64,
         seal: AtomicU64,
     }
 }
 
 const SEAL: u64 = 0x6365_6c6c_7365_616c;
 
-/// Above the offset in a cell's word.
-const VERSION_SHIFT: u32 = 48;
+/// Above the offset in a cell's value.
+const VERSION_SHIFT: u32 = 64;
 
 /// A cell that is there.
 #[derive(Clone, Copy, Debug)]
@@ -59,10 +59,9 @@ impl<'a> CellRef<'a> {
         if let Some(offset) = set.cells().find(number, is_it)? {
             return Self::open(space, offset);
         }
-        let fresh = blocks.take(mem::size_of::<CellWords>() as u64)?;
+        let fresh = blocks.take_zeroed(mem::size_of::<CellWords>() as u64)?;
         let words: &CellWords = space.get(Offset::new(fresh.offset))?;
         fill(&words.number, number);
-        fill(&words.value, 0);
         fill(&words.seal, SEAL ^ fresh.offset);
         match set.cells().insert(blocks, number, fresh, is_it)? {
             Inserted::New(offset) | Inserted::Old(offset) => Self::open(space, offset),
@@ -71,18 +70,18 @@ impl<'a> CellRef<'a> {
 
     /// The offset of its block, or 0.
     pub(crate) fn block(self) -> u64 {
-        self.words.value.load(Acquire) & crate::state::BLOCK_MASK
+        self.words.value.load(Acquire) as u64
     }
 
     pub(crate) fn read(self) -> Result<Vec<u8>> {
         self.read_versioned().map(|(_, bytes)| bytes)
     }
 
-    /// The word that named the block, and its content.
-    fn read_versioned(self) -> Result<(u64, Vec<u8>)> {
+    /// The bits that named the block, and its content.
+    fn read_versioned(self) -> Result<(Bits, Vec<u8>)> {
         loop {
             let value = self.words.value.load(Acquire);
-            let block = value & crate::state::BLOCK_MASK;
+            let block = value as u64;
             let read = if block == 0 { Ok(Vec::new()) } else { read_block(self.space, block) };
             fence(Acquire);
             // Unchanged: the block was this cell's all the time.
@@ -101,12 +100,12 @@ impl<'a> CellRef<'a> {
         loop {
             let (old, bytes) = self.read_versioned()?;
             let fresh = write_block(self.space, blocks, &change(&bytes))?;
-            fresh.announce(&self.words.value);
+            fresh.announce_in(&self.words.value);
             let version = (old >> VERSION_SHIFT).wrapping_add(1) << VERSION_SHIFT;
-            let new = version | fresh.offset;
+            let new = version | Bits::from(fresh.offset);
             if self.words.value.compare_exchange(old, new, SeqCst, SeqCst).is_ok() {
                 fresh.linked();
-                blocks::free(self.space, old & crate::state::BLOCK_MASK);
+                blocks::free(self.space, old as u64);
                 return Ok(());
             }
         }

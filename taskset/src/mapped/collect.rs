@@ -19,22 +19,26 @@ use crate::sync::Ordering::{Acquire, Release};
 
 /// Makes an arena whose workers are all dead one that goes on.
 pub(crate) fn prepare(space: &Space) {
-    take_over_all(space);
     let sets = || set::table(space).objects().filter_map(|at| SetRef::open(space, at).ok());
     // While all sets are there: tasks that await those of removed ones have to know.
     for task in sets().filter(|set| set.is_kept()).flat_map(SetRef::all_tasks) {
-        match task.state().status {
+        let state = task.state();
+        match state.status {
+            // No worker runs it. No death is counted: the whole job has ended, for any reason.
+            Status::Running(_) => _ = state.become_in(&task.task.state, Status::Ready),
             // The list may name tasks of sets that go, and is walked no more.
             Status::Finished(_) => task.task.forget_dependents(),
             Status::Waiting(_) if task.number() != CONTINUATION => _ = task.look(),
             _ => {}
         }
     }
+    take_over_all(space);
     set::table(space).retain(|at| SetRef::open(space, at).is_ok_and(SetRef::is_kept));
     let mut marks =
         Marks { space, small: vec![[0; 16]; space.committed() as usize], large: HashSet::new() };
     marks.table(set::table(space));
     for set in sets() {
+        set.set.barrier.clear();
         marks.block(set.offset());
         marks.table(set.tasks());
         marks.table(set.cells());

@@ -1,8 +1,8 @@
 //! Tasks that await others.
 //!
 //! A task has a bit for each task that it awaits, and an entry, which is in the list of those that
-//! await that one. Who finishes a task walks its list and sets the bits; the one that finds all
-//! bits of a task set makes that ready. All of it can be done twice with the same effect.
+//! await that one. The worker that finishes a task walks its list and sets the bits; the one that
+//! finds all bits of a task set makes that ready. All of it can be done twice with the same effect.
 //!
 //! | dead after | then |
 //! |---|---|
@@ -84,19 +84,26 @@ impl<'a> TaskRef<'a> {
 
     /// Sets the bits of what has finished meanwhile; `true` if this made the task ready.
     pub(crate) fn look(self) -> Result<bool> {
+        self.look_at_each(|_| ())
+    }
+
+    /// As [`look`](Self::look); calls `open` with what it still awaits.
+    pub(crate) fn look_at_each(self, mut open: impl FnMut(Self)) -> Result<bool> {
         for index in 0..self.awaited() {
             let bit = 1 << (index % 64);
             let bits = &self.bits()?[index / 64];
-            if bits.load(SeqCst) & bit == 0 && self.awaited_task(index)?.is_finished() {
+            // What has finished may have been removed since.
+            if bits.load(SeqCst) & bit != 0 {
+                continue;
+            }
+            let awaited = TaskRef::open(self.space, self.entry(index)?.on.load(Relaxed))?;
+            if awaited.is_finished() {
                 bits.fetch_or(bit, SeqCst);
+            } else {
+                open(awaited);
             }
         }
         self.make_ready()
-    }
-
-    /// What it awaits.
-    pub(crate) fn awaited_task(self, index: usize) -> Result<Self> {
-        TaskRef::open(self.space, self.entry(index)?.on.load(Relaxed))
     }
 
     fn make_ready(self) -> Result<bool> {

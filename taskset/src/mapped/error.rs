@@ -108,8 +108,7 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
-    /// All slots for workers are taken. Those of dead workers are free as soon as a worker without
-    /// tasks has noticed that.
+    /// All slots for workers are taken, by workers that live, as far as is known.
     #[error("the arena has room for {0} workers, and all are there: make one for more")]
     NoSlot(usize),
     /// An object in the arena does not make sense. It is left out.
@@ -126,9 +125,12 @@ pub enum Error {
     /// The two highest numbers are the set's own.
     #[error("no task has the number {0}: the two highest are kept for the set itself")]
     Number(u64),
-    /// An argument, a result, or the list of what a task awaits is too long.
-    #[error("{0} is more than a task can have")]
+    /// An argument, or the list of what a task awaits is too long.
+    #[error("a task cannot have {0} bytes of arguments or await {0} others: at most 2^32 - 1")]
     TooLarge(usize),
+    /// Something in the arena cannot grow any more, however large the file may become.
+    #[error("the arena cannot hold more {0}: use several sets, or another arena")]
+    Crowded(&'static str),
     /// There is no such task, so nothing can wait for it.
     #[error("there is no task {0} in the set: add it before those that await it")]
     NoTask(u64),

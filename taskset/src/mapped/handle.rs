@@ -96,6 +96,9 @@ impl<'w> TaskSet<'w> {
     /// Says which task follows when all others of the set have finished: its *continuation*. One
     /// worker runs it; if that dies, another. The set has finished when the continuation has.
     ///
+    /// Call it before the set is run. If the set ends at the same time, its workers may have left,
+    /// and the next that calls [`run`](Self::run) runs the continuation.
+    ///
     /// # Errors
     /// As of [`add`](Self::add).
     pub fn then(&self, code: Code, argument: &[u8]) -> Result<bool> {
@@ -153,8 +156,9 @@ impl<'w> TaskSet<'w> {
     ///
     /// The function is given a task, and returns its result. What it does must be *idempotent*: if
     /// the worker dies within, another worker runs the task again, and only results and changes of
-    /// [cells](Self::cell) are never half done. If it panics, the worker leaves, and another runs
-    /// the task.
+    /// [cells](Self::cell) are never half done. If it panics, that
+    /// counts as a death, and the task is run again: by another worker, or by this one if the
+    /// program catches the panic and calls this again.
     ///
     /// # Errors
     /// There is no room for a result, or this worker was taken for dead.

@@ -1,8 +1,8 @@
 //! Opening an arena, as programs see it.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::mapped::arena::{Access, Identity, Space};
 use crate::mapped::collect;
 use crate::mapped::error::{Error, Result};
 use crate::mapped::worker::life::{Life, Phase};
-use crate::mapped::worker::{Own, Worker};
+use crate::mapped::worker::{Own, Watch, Worker};
 use crate::sync::Ordering::{Acquire, Relaxed};
 use crate::sync::fill;
 
@@ -27,7 +27,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// For the processes that say the same number for their job, all of this build of the program.
+    /// For one job: its processes all give the same `job`, a number that no other job has. `build`
+    /// identifies the build of the program: an arena of another build is refused.
     pub fn new(job: u64, build: u64) -> Self {
         let workers = WORKERS_MAX as u64;
         let identity = Identity { job, build, size_bytes: 1 << 34, workers };
@@ -62,7 +63,7 @@ impl Options {
 #[derive(Debug)]
 pub struct Arena {
     space: Arc<Space>,
-    silent_after: Duration,
+    watch: Mutex<Watch>,
     pulse: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
@@ -86,7 +87,8 @@ impl Arena {
             action: "given a pulse",
             source,
         })?;
-        Ok(Self { space, silent_after: options.silent_after, pulse: Some(pulse) })
+        let watch = Mutex::new(Watch::new(Own::get(), options.silent_after));
+        Ok(Self { space, watch, pulse: Some(pulse) })
     }
 
     /// Makes the calling thread a worker.
@@ -94,7 +96,7 @@ impl Arena {
     /// # Errors
     /// There are as many as there may be, or there is no room for its queue.
     pub fn join(&self) -> Result<Worker<'_>> {
-        Worker::join(&self.space, self.silent_after)
+        Worker::join(&self.space, &self.watch)
     }
 
     #[cfg(test)]

@@ -10,8 +10,8 @@
 //! either ends it or finds tasks; if it dies meanwhile, the others are released again, by its
 //! removal.
 
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{mem, thread};
 
 use crate::barrier::{self, Member, Outcome};
 use crate::mapped::error::{Error, Result};
@@ -106,8 +106,11 @@ impl<'a> Worker<'a> {
         let Ok(task) = TaskRef::open(self.space, offset) else { return Ok(()) };
         let Some(claimed) = State::claim(&task.task.state, self.runner) else { return Ok(()) };
         let call = Call { worker: self, task, deaths: claimed.deaths };
-        let finished = function(&call)
-            .and_then(|result| Ok(task.finish(&self.blocks, claimed, result.as_ref())?));
+        let unwinding = Unwinding { worker: self, task };
+        let result = function(&call);
+        mem::forget(unwinding);
+        let finished =
+            result.and_then(|result| Ok(task.finish(&self.blocks, claimed, result.as_ref())?));
         match finished {
             Ok(true) => Ok(self.tell(task).map(drop)?),
             Ok(false) => Ok(()),
@@ -127,6 +130,22 @@ impl<'a> Worker<'a> {
         let limit = (swept_for * PATIENCE).clamp(REST_MIN, REST_MAX);
         while begun.elapsed() < limit && !self.sees_work() {
             thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+/// Dropped when the function panics: the task can run again, also by this worker if the program
+/// goes on with it.
+struct Unwinding<'w, 'a> {
+    worker: &'w Worker<'a>,
+    task: TaskRef<'a>,
+}
+
+impl Drop for Unwinding<'_, '_> {
+    fn drop(&mut self) {
+        if State::release(&self.task.task.state, self.worker.runner) {
+            // If there is no room, a sweep finds it.
+            let _ = self.worker.enqueue(self.task.offset);
         }
     }
 }

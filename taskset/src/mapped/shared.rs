@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 
 use crate::barrier::Barrier;
 use crate::queue::Queue;
-use crate::sync::AtomicU64;
+use crate::sync::{AtomicBits, AtomicU64};
 
 /// # Safety
 ///
@@ -19,6 +19,8 @@ pub(crate) unsafe trait Shared: Sync {}
 
 // SAFETY: It is an atomic.
 unsafe impl Shared for AtomicU64 {}
+// SAFETY: As above.
+unsafe impl Shared for AtomicBits {}
 // SAFETY: An array has its elements and nothing else.
 unsafe impl<T: Shared, const N: usize> Shared for [T; N] {}
 // SAFETY: It is `repr(C)`, of atomics.

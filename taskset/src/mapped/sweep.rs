@@ -112,16 +112,11 @@ impl<'a> Worker<'a> {
                 let lives = is_there && Life::load(&self.space.slot(worker).life).has(runner);
                 !lives && State::release(&task.task.state, runner)
             }
-            Status::Waiting(_) => {
-                let is_ready = task.look()?;
-                for index in 0..task.awaited() {
-                    let awaited = task.awaited_task(index)?;
-                    if awaited.set() != task.set() && !awaited.is_finished() {
-                        others.push(awaited.set());
-                    }
+            Status::Waiting(_) => task.look_at_each(|awaited| {
+                if awaited.set() != task.set() {
+                    others.push(awaited.set());
                 }
-                is_ready
-            }
+            })?,
         };
         if is_ready {
             self.enqueue(task.offset)?;

@@ -25,6 +25,8 @@ const BUCKET: usize = 8;
 /// A word whose object was removed. Only a worker that has the arena alone writes it.
 const VACANT: u64 = 1;
 
+const CROWDED: Error = Error::Crowded("tasks, cells or sets with such numbers or names");
+
 /// The words that name the levels, and the arena that they lie in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table<'a> {
@@ -69,7 +71,7 @@ impl<'a> Table<'a> {
             match self.place(number, &is_it)? {
                 Place::Found(offset) => return Ok(Inserted::Old(offset)),
                 Place::NoLevel(level) => {
-                    let word = self.levels.get(level).ok_or(Error::TooLarge(level))?;
+                    let word = self.levels.get(level).ok_or(CROWDED)?;
                     blocks.take_zeroed(8 * length(level) as u64)?.link_once(word);
                 }
                 Place::Free(word) => {

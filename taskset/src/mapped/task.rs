@@ -201,8 +201,9 @@ impl<'a> TaskRef<'a> {
     ) -> Result<bool> {
         let state = &self.task.state;
         if as_claimed.deaths == 0 && result.len() <= SHORT_BYTES {
-            fill(&self.task.result_bytes, result.len() as u64);
-            write(&self.task.result, result);
+            // Others can see the task, so a death in the middle is one to reckon with.
+            self.task.result_bytes.store(result.len() as u64, Relaxed);
+            write_by(&self.task.result, result, |word, value| word.store(value, Relaxed));
             return Ok(as_claimed.become_in(state, Status::Finished(0)));
         }
         let fresh = write_block(self.space, blocks, result)?;
@@ -241,10 +242,14 @@ pub(crate) fn read_block(space: &Space, offset: u64) -> Result<Vec<u8>> {
 
 /// Writes bytes to words that no other worker reads yet.
 fn write(words: &[AtomicU64], bytes: &[u8]) {
+    write_by(words, bytes, fill);
+}
+
+fn write_by(words: &[AtomicU64], bytes: &[u8], store: impl Fn(&AtomicU64, u64)) {
     for (word, chunk) in words.iter().zip(bytes.chunks(8)) {
         let mut value = [0; 8];
         value[..chunk.len()].copy_from_slice(chunk);
-        fill(word, u64::from_le_bytes(value));
+        store(word, u64::from_le_bytes(value));
     }
 }
 

@@ -14,7 +14,6 @@ use std::slice;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::mapped::shared::Shared;
-use crate::sync::AtomicU64;
 
 /// A file in this process's memory, shared with all that map it.
 #[derive(Debug)]
@@ -62,7 +61,7 @@ impl Mapping {
 
     /// Where this word lies.
     #[inline]
-    pub(super) fn offset_of(&self, word: &AtomicU64) -> u64 {
+    pub(super) fn offset_of<T: Shared>(&self, word: &T) -> u64 {
         (std::ptr::from_ref(word).addr() - self.base.addr().get()) as u64
     }
 }

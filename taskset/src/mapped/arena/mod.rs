@@ -145,7 +145,7 @@ impl Space {
     }
 
     /// Where this word of the arena lies.
-    pub(crate) fn offset_of(&self, word: &AtomicU64) -> u64 {
+    pub(crate) fn offset_of<T: Shared>(&self, word: &T) -> u64 {
         self.map.offset_of(word)
     }
 
@@ -154,7 +154,7 @@ impl Space {
     /// # Errors
     /// The arena may not become so large, or the file system is full.
     pub(crate) fn commit(&self, wanted: u64) -> Result<()> {
-        let Layout { pages, pages_at, .. } = self.layout;
+        let pages = self.layout.pages;
         if wanted > pages {
             let [size_bytes, needed_bytes] = [pages, wanted].map(|pages| pages * PAGE_BYTES);
             return Err(Error::Full { size_bytes, needed_bytes });
@@ -164,11 +164,7 @@ impl Space {
             if old >= wanted {
                 return Ok(());
             }
-            let reserve = |end: u64| {
-                let [from, to] = [old, end].map(|page| self.layout.descriptor(page));
-                reserve(&self.file, from, to - from)?;
-                reserve(&self.file, pages_at + old * PAGE_BYTES, (end - old) * PAGE_BYTES)
-            };
+            let reserve = |end: u64| self.reserve(old, end);
             let step = wanted.max(old + STEP_PAGES).min(pages);
             let no_room = |error| self.no_room((wanted - old) * PAGE_BYTES, error);
             let end = match reserve(step) {
@@ -179,6 +175,25 @@ impl Space {
             // If another was quicker, there may be enough now.
             let _ = committed.compare_exchange(old, end, AcqRel, Acquire);
         }
+    }
+
+    /// Has the file system keep room for these pages, and for what describes them.
+    fn reserve(&self, from: u64, to: u64) -> Result<(), Errno> {
+        let [first, end] = [from, to].map(|page| self.layout.descriptor(page));
+        reserve(&self.file, first, end - first)?;
+        reserve(&self.file, self.page_offset(from), (to - from) * PAGE_BYTES)
+    }
+
+    /// Reserves all that the file says is reserved: a copy of an arena may have holes, and the
+    /// number may be damaged. To touch what is not there ends the process.
+    ///
+    /// # Errors
+    /// The file system is full.
+    fn reserve_again(&self) -> Result<()> {
+        let committed = self.committed();
+        let reserved = reserve(&self.file, 0, self.layout.front_bytes())
+            .and_then(|()| self.reserve(0, committed));
+        reserved.map_err(|error| self.no_room(committed * PAGE_BYTES, error))
     }
 
     fn no_room(&self, needed_bytes: u64, error: Errno) -> Error {
@@ -196,11 +211,12 @@ impl Memory for Space {
 
 /// Has the file system keep room for these bytes.
 fn reserve(file: &File, from: u64, bytes: u64) -> Result<(), Errno> {
-    loop {
+    while bytes > 0 {
         match fallocate(file, FallocateFlags::empty(), from, bytes) {
             // A large reservation that a signal breaks off begins anew.
             Err(Errno::INTR) => {}
             done => return done,
         }
     }
+    Ok(())
 }

@@ -17,7 +17,7 @@ shared! {
         pub(crate) queue: Queue,
         /// Who has the slot: see [`Life`](crate::mapped::worker::life::Life).
         pub(crate) life: AtomicU64,
-        /// When its process began; 0 until it is known.
+        /// When its process began; 0 if that is not known.
         pub(crate) born: AtomicU64,
         /// Which processes can look for its process; 0 until it is known.
         pub(crate) home: AtomicU64,

@@ -1,5 +1,7 @@
 //! What the function sees that runs tasks, and what becomes of a task for which it fails.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use super::Place;
 use crate::{Code, Error, Result};
 
@@ -46,6 +48,21 @@ fn a_task_whose_function_fails_runs_again() -> Result<()> {
     again.sort_unstable();
     assert_eq!(again, (0..3).filter(|number| *number != first).collect::<Vec<_>>());
     assert_eq!(set.result(first)?.unwrap(), [7]);
+    Ok(())
+}
+
+#[test]
+fn a_worker_whose_function_panicked_may_go_on() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let worker = arena.join()?;
+    let set = worker.set("panics")?;
+    set.add(1, CODE, &[])?;
+    let run = || set.run(|_| -> [u8; 1] { panic!("on purpose") });
+    assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
+    assert!(worker.sees_work(), "or all would wait for the task");
+    set.run(|call| call.deaths().to_le_bytes())?;
+    assert_eq!(set.result(1)?.unwrap(), [1, 0]);
     Ok(())
 }
 

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use super::{Place, options};
 use crate::mapped::collect::used;
+use crate::mapped::task::TaskRef;
+use crate::state::State;
 use crate::test_process::{in_child, was_killed, words};
 use crate::{Arena, Call, Result, Worker, crash};
 
@@ -32,24 +34,42 @@ fn work(worker: &Worker<'_>) -> Result<()> {
             [old, &[number][usize::from(is_there)..]].concat()
         })
         .unwrap();
-        long(call.number())
+        result(call.number())
     };
     second.run(run)?;
     first.run(run)
 }
 
-/// A result that has a block of its own.
-fn long(number: u64) -> Vec<u8> {
-    format!("the result of task number {number}").into_bytes()
+/// A result that has a block of its own, but for one that lies in its task.
+fn result(number: u64) -> Vec<u8> {
+    match number {
+        2 => b"a short result".to_vec(),
+        _ => format!("the result of task number {number}").into_bytes(),
+    }
+}
+
+/// Others see a short result while it is written: each of its words is a point to die at.
+#[test]
+fn each_word_of_a_short_result_counts() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let worker = arena.join()?;
+    worker.set("short")?.add(1, TASK, &[])?;
+    let task = TaskRef::open(arena.space(), worker.next().unwrap())?;
+    let claimed = State::claim(&task.task.state, worker.runner).unwrap();
+    let (finished, changes) = crash::count(|| task.finish(&worker.blocks, claimed, &result(2)));
+    // Its length, two words, and the state.
+    assert!(finished? && changes >= 4, "{changes}");
+    Ok(())
 }
 
 fn check(worker: &Worker<'_>) {
     let [first, second] = ["first", "second"].map(|name| worker.set(name).unwrap());
     for number in [1, 2, 3, 4, 10, 11, 12] {
-        assert_eq!(first.result(number).unwrap().unwrap(), long(number));
+        assert_eq!(first.result(number).unwrap().unwrap(), result(number));
     }
-    assert_eq!(second.result(5).unwrap().unwrap(), long(5));
-    assert_eq!(first.outcome().unwrap().unwrap(), long(u64::MAX - 1));
+    assert_eq!(second.result(5).unwrap().unwrap(), result(5));
+    assert_eq!(first.outcome().unwrap().unwrap(), result(u64::MAX - 1));
     let mut done: Vec<_> = [0, 1].map(|cell| first.cell(cell).unwrap().read().unwrap()).concat();
     done.sort_unstable();
     assert_eq!(done, [1, 2, 3, 4, 5, 10, 11, 12, 254]);

@@ -82,6 +82,13 @@ fn child() {
                 }
             });
         }
+        Some([path, role]) if role == "die" => {
+            let arena = Arena::open(path, &options()).unwrap();
+            let worker = arena.join().unwrap();
+            let set = worker.set("deadly").unwrap();
+            set.add(1, CODE, &[]).unwrap();
+            let _ = set.run(|_| die());
+        }
         Some([path, tasks]) => {
             let arena = Arena::open(path, &options().size_bytes(1 << 30)).unwrap();
             let worker = arena.join().unwrap();
@@ -89,11 +96,16 @@ fn child() {
             for number in 0..tasks.parse().unwrap() {
                 set.add(number, CODE, &[]).unwrap();
             }
-            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
-                .unwrap();
+            die();
         }
         _ => {}
     }
+}
+
+fn die() -> [u8; 0] {
+    use rustix::process::{Signal, getpid, kill_process};
+    kill_process(getpid(), Signal::KILL).unwrap();
+    []
 }
 
 fn start(path: &Path) -> Child {
@@ -273,6 +285,31 @@ fn who_takes_over_may_die_and_is_taken_over() -> Result<()> {
     set.run(|_| [3; 3])?;
     assert_eq!(set.result(1)?.unwrap(), [3; 3]);
     assert_eq!(task.state().deaths, 1);
+    Ok(())
+}
+
+/// How many deaths a task counts after these deaths of its workers.
+fn deaths_after(place: &Place, deaths: usize) -> Result<u16> {
+    for _ in 0..deaths {
+        let words = format!("{} die", place.path().display());
+        assert!(was_killed(in_child("mapped::tests::life::child", &words).status().unwrap()));
+    }
+    let arena = place.open();
+    let mut counted = 0;
+    arena.join()?.set("deadly")?.run(|call| {
+        counted = call.deaths();
+        []
+    })?;
+    Ok(counted)
+}
+
+#[test]
+fn a_death_is_counted_unless_the_whole_job_has_ended() -> Result<()> {
+    assert_eq!(deaths_after(&Place::new(), 3)?, 0);
+    let place = Place::new();
+    let living = place.open();
+    assert_eq!(deaths_after(&place, 3)?, 3);
+    drop(living);
     Ok(())
 }
 

@@ -1,10 +1,12 @@
 //! What all parts do together.
 
 mod calls;
+mod cells;
 mod death;
 mod life;
 mod refused;
 mod sets;
+mod watch;
 
 use std::path::PathBuf;
 

@@ -1,9 +1,11 @@
 //! Files that are refused, arenas that are too small, and damage.
 
 use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{FileExt as _, PermissionsExt as _, chown, symlink};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -11,8 +13,12 @@ use proptest::test_runner::Config;
 use tempfile::TempDir;
 
 use super::{Place, options};
+use crate::barrier::Outcome;
+use crate::mapped::arena::{Identity, PENDING, Space};
 use crate::mapped::collect::used;
 use crate::mapped::set::SetRef;
+use crate::mapped::task::TaskRef;
+use crate::state::{Runner, State, Status};
 use crate::{Arena, Error, Options, Result};
 
 const CODE: [u8; 16] = [5; 16];
@@ -83,6 +89,37 @@ fn arenas_of_others_are_refused() {
     }
 }
 
+/// One that opens an arena takes long; others of its job wait, and those of another do not.
+#[test]
+fn processes_of_one_job_wait_while_one_opens_the_arena() {
+    let place = Place::new();
+    let path = place.path();
+    let open = |job, prepare: &dyn Fn()| {
+        let identity = Identity { job, build: 2, size_bytes: 1 << 24, workers: 4 };
+        Space::open(&path, &identity, |_, _| {
+            prepare();
+            Ok(())
+        })
+    };
+    thread::scope(|scope| {
+        let (begun, has_begun) = mpsc::channel();
+        let (end, is_to_end) = mpsc::channel();
+        let slow = move || {
+            begun.send(()).unwrap();
+            is_to_end.recv().unwrap()
+        };
+        let open = &open;
+        let first = scope.spawn(move || open(1, &slow).map(drop));
+        has_begun.recv().unwrap();
+        let second = scope.spawn(move || open(1, &|| ()).map(drop));
+        assert!(matches!(open(3, &|| ()), Err(Error::Busy(_))));
+        assert!(matches!(open(3, &|| ()), Err(Error::Busy(_))));
+        end.send(()).unwrap();
+        first.join().unwrap().unwrap();
+        second.join().unwrap().unwrap();
+    });
+}
+
 #[test]
 fn damaged_headers_are_refused() {
     let damaged = |at: u64, bytes: &[u8]| {
@@ -142,6 +179,65 @@ fn a_small_arena_says_what_it_needs() -> Result<()> {
     Ok(())
 }
 
+/// The arena ends no process that touches a hole of it, as one that was copied has them.
+#[test]
+fn what_is_used_is_reserved_again() -> Result<()> {
+    let place = half_done();
+    let path = place.path();
+    let blocks = || fs::metadata(&path).unwrap().blocks();
+    let used = blocks();
+    let copied = path.with_extension("copy");
+    let copy = Command::new("cp").arg("--sparse=always").args([&path, &copied]).status();
+    assert!(copy.unwrap().success());
+    fs::rename(&copied, &path).unwrap();
+    assert!(blocks() < used);
+    drop(place.open());
+    assert!(blocks() >= used, "{} of {used}", blocks());
+    // How many pages are reserved, damaged: as many as there may be.
+    let Some(small) = Small::new("8m") else { return Ok(()) };
+    drop(Arena::open(small.path(), &options())?);
+    overwrite(&small.path(), 64, &1024_u64.to_ne_bytes());
+    assert!(matches!(refusal(&small.path()), Error::NoRoom { .. }));
+    Ok(())
+}
+
+/// A damaged word must not have workers wait for one that is not there.
+#[test]
+fn no_worker_waits_for_what_only_damage_says() -> Result<()> {
+    let place = half_done();
+    let arena = place.open();
+    let worker = arena.join()?;
+    let half = SetRef::named(arena.space(), &worker.blocks, "half")?;
+    let _ = half.set.barrier.join(9, 1).unwrap();
+    // Its next life, which does not know of it.
+    let task = TaskRef::open(arena.space(), worker.next().unwrap())?.offset;
+    let next = Runner { incarnation: worker.runner.incarnation + 1, ..worker.runner };
+    State::claim(&TaskRef::open(arena.space(), task)?.task.state, next).unwrap();
+    drop(worker);
+    drop(arena);
+    let arena = place.open();
+    let worker = arena.join()?;
+    assert_eq!(worker.runner, next);
+    assert_eq!(TaskRef::open(arena.space(), task)?.state().status, Status::Ready);
+    let barrier = &SetRef::named(arena.space(), &worker.blocks, "half")?.set.barrier;
+    let mut alone = barrier.join(20, 1).unwrap();
+    let met = barrier.wait(&mut alone, |_| panic!("it is alone"));
+    assert_eq!(met, Ok(Outcome::Released { leader: true }));
+    barrier.leave(alone);
+    worker.set("half")?.run(|_| [1; 1])
+}
+
+#[test]
+fn what_is_crowded_is_not_called_too_large() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let worker = arena.join()?;
+    let _hands: Vec<_> = (0..PENDING).map(|_| worker.blocks.take(8).unwrap()).collect();
+    let error = worker.set("crowded").unwrap_err();
+    assert!(error.to_string().contains("cannot hold more blocks in the hands"), "{error}");
+    Ok(())
+}
+
 /// All that can be called, but for what would wait for lost tasks.
 fn use_all(arena: &Arena) -> Result<()> {
     let worker = arena.join()?;
@@ -193,13 +289,17 @@ proptest! {
 struct Small(TempDir);
 
 impl Small {
-    /// `None` if none can be made here.
+    /// `None`, and it says so, if none can be made here.
     fn new(size: &str) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let size = format!("size={size}");
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder.path());
-        mount.status().is_ok_and(|status| status.success()).then_some(Self(folder))
+        let is_there = mount.status().is_ok_and(|status| status.success());
+        if !is_there {
+            println!("skipped: no file system can be mounted here");
+        }
+        is_there.then_some(Self(folder))
     }
 
     fn path(&self) -> PathBuf {
@@ -215,10 +315,7 @@ impl Drop for Small {
 
 #[test]
 fn a_full_file_system_is_an_error() {
-    let (Some(small), Some(tiny)) = (Small::new("1m"), Small::new("4k")) else {
-        println!("skipped: no file system can be mounted here");
-        return;
-    };
+    let (Some(small), Some(tiny)) = (Small::new("1m"), Small::new("4k")) else { return };
     let arena = Arena::open(small.path(), &options()).unwrap();
     let worker = arena.join().unwrap();
     let set = worker.set("full").unwrap();

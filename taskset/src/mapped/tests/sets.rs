@@ -10,8 +10,10 @@ use crate::mapped::arena::Space;
 use crate::mapped::blocks::Kind;
 use crate::mapped::collect::used;
 use crate::mapped::set::SetRef;
+use crate::mapped::sweep::Swept;
 use crate::mapped::task::TaskRef;
 use crate::state::State;
+use crate::sync::fill;
 use crate::{Error, Result, TaskSet};
 
 const CODE: [u8; 16] = [5; 16];
@@ -230,36 +232,6 @@ fn a_panic_gives_the_task_to_another() -> Result<()> {
 }
 
 #[test]
-fn cells_change_as_a_whole() -> Result<()> {
-    let place = Place::new();
-    let arena = place.open();
-    let changes = 500_u64;
-    thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
-                let worker = arena.join().unwrap();
-                let cell = worker.set("cells").unwrap().cell(4).unwrap();
-                for _ in 0..changes {
-                    // Long and short in turn: what a reader copies is freed, and written again.
-                    cell.update(|old| {
-                        let count =
-                            old.first_chunk().map_or(0, |first| u64::from_le_bytes(*first)) + 1;
-                        count.to_le_bytes().repeat(if count % 2 == 0 { 1 } else { 3000 })
-                    })
-                    .unwrap();
-                    let read = cell.read().unwrap();
-                    assert!(read.chunks(8).all(|chunk| chunk == &read[..8]), "torn");
-                }
-            });
-        }
-    });
-    let worker = arena.join()?;
-    let read = worker.set("cells")?.cell(4)?.read()?;
-    assert_eq!(read, (3 * changes).to_le_bytes());
-    Ok(())
-}
-
-#[test]
 fn removed_sets_give_their_memory_back() -> Result<()> {
     let place = Place::new();
     let fill = |name| -> Result<()> {
@@ -388,6 +360,30 @@ fn a_damaged_task_holds_up_no_other_and_is_an_error() -> Result<()> {
     let is_it = |at| at == offset;
     assert!(matches!(ended, Err(Error::Damaged { what: "task", offset }) if is_it(offset)));
     assert_eq!(runs, 2);
+    Ok(())
+}
+
+/// What a task awaits is removed while it awaits something else.
+#[test]
+fn what_has_finished_is_not_looked_at_again() -> Result<()> {
+    let place = Place::new();
+    let arena = place.open();
+    let worker = arena.join()?;
+    let [early, late, waiting] = ["early", "late", "waiting"].map(|name| worker.set(name).unwrap());
+    late.add(1, CODE, &[])?;
+    waiting.after(&[early.end()?, late.end()?], 2, CODE, &[])?;
+    let gone = SetRef::named(arena.space(), &worker.blocks, "early")?.offset();
+    assert_eq!(worker.sweep(SetRef::open(arena.space(), gone)?)?, Swept::Finished);
+    assert!(early.remove()?);
+    drop(worker);
+    drop(arena);
+    let arena = place.open();
+    let worker = arena.join()?;
+    // Something else is there now.
+    arena.space().words_at(gone, 3)?.iter().for_each(|word| fill(word, 7));
+    assert!(TaskRef::open(arena.space(), gone).is_err());
+    let waiting = SetRef::named(arena.space(), &worker.blocks, "waiting")?;
+    assert_eq!(worker.sweep(waiting)?, Swept::Work);
     Ok(())
 }
 

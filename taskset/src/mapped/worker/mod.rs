@@ -16,7 +16,7 @@ mod takeover;
 mod watch;
 
 use std::cell::{Cell, RefCell};
-use std::time::Duration;
+use std::sync::Mutex;
 
 use crate::mapped::arena::{Slot, Space};
 use crate::mapped::blocks::Blocks;
@@ -26,8 +26,7 @@ use crate::state::Runner;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use life::Life;
 pub(crate) use takeover::take_over_all;
-pub(crate) use watch::Own;
-use watch::Watch;
+pub(crate) use watch::{Own, Watch};
 
 /// Entries of a queue's first ring; each next one is twice as long.
 const RING_LENGTH: u64 = 256;
@@ -46,13 +45,13 @@ pub struct Worker<'a> {
     pub(crate) blocks: Blocks<'a>,
     pub(crate) runner: Runner,
     life: Life,
-    watch: RefCell<Watch>,
+    watch: &'a Mutex<Watch>,
     victims: RefCell<Victims>,
     pub(crate) is_running: Cell<bool>,
 }
 
 impl<'a> Worker<'a> {
-    pub(crate) fn join(space: &'a Space, silent_after: Duration) -> Result<Self> {
+    pub(crate) fn join(space: &'a Space, watch: &'a Mutex<Watch>) -> Result<Self> {
         let own = Own::get();
         let workers = space.layout().workers as usize;
         let begin = |worker: &usize| {
@@ -61,12 +60,16 @@ impl<'a> Worker<'a> {
             space.header().workers_used.fetch_max(*worker as u64 + 1, AcqRel);
             Life::load(word).begin(word, own.process)
         };
-        let (number, life) = (0..workers)
-            .find_map(|worker| Some((worker, begin(&worker)?)))
-            .ok_or(Error::NoSlot(workers))?;
+        let take = || (0..workers).find_map(|worker| Some((worker, begin(&worker)?)));
+        let taken = take().or_else(|| {
+            takeover::make_room(space, watch);
+            take()
+        });
+        let (number, life) = taken.ok_or(Error::NoSlot(workers))?;
         let slot = space.slot(number);
-        slot.home.store(own.home, Release);
         slot.born.store(own.born, Release);
+        // Last: until then its process is not looked for.
+        slot.home.store(own.home, Release);
         let runner = Runner { worker: number as u16, incarnation: life.incarnation };
         let this = Self {
             space,
@@ -74,7 +77,7 @@ impl<'a> Worker<'a> {
             blocks: Blocks::new(space, runner.worker),
             runner,
             life,
-            watch: RefCell::new(Watch::new(own, silent_after)),
+            watch,
             victims: RefCell::default(),
             is_running: Cell::new(false),
         };
@@ -110,7 +113,8 @@ impl<'a> Worker<'a> {
     /// Makes the next ring of the queue, and has it used.
     fn grow(&self) -> Result<()> {
         let next = self.rings();
-        let word = self.slot.rings.get(next).ok_or(Error::TooLarge(next))?;
+        let word =
+            self.slot.rings.get(next).ok_or(Error::Crowded("tasks in the queue of a worker"))?;
         self.blocks.take((8 * RING_LENGTH) << next)?.link_once(word);
         self.use_ring(next)
     }

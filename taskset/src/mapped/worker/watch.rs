@@ -6,9 +6,14 @@
 //! container) only the beat is known: it is given up when that has not changed for a while, by this
 //! process's clock.
 //!
-//! All this is in the memory of the process that watches.
+//! What is *not known* counts as alive: a process that may open no more files cannot look at the
+//! others, and must not take their work.
+//!
+//! All this is in the memory of the process that watches, once for all of its workers.
 
 use std::fs;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::OnceLock;
@@ -36,23 +41,43 @@ impl Own {
     pub(crate) fn get() -> Self {
         static HOME: OnceLock<u64> = OnceLock::new();
         let home = *HOME.get_or_init(|| {
-            let boot = fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-            let processes = fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino());
-            xxh3_64(&[&boot[..], &processes.to_le_bytes()].concat()).max(1)
+            // Where the system does not say it, no other process can be looked for.
+            home().unwrap_or_else(|_| RandomState::new().hash_one(())).max(1)
         });
         let process = getpid().as_raw_nonzero().get().cast_unsigned();
-        Self { process, home, born: began(process).unwrap_or(0) }
+        Self { process, home, born: began(process).ok().flatten().unwrap_or(0) }
     }
 }
 
+/// This host since it was started, and the numbers of processes as this one sees them.
+fn home() -> io::Result<u64> {
+    let boot = fs::read("/proc/sys/kernel/random/boot_id")?;
+    let processes = fs::metadata("/proc/self/ns/pid")?.ino();
+    Ok(xxh3_64(&[&boot[..], &processes.to_le_bytes()].concat()))
+}
+
 /// When a process began, in ticks since the host did; `None` if there is none, or only its remains.
-fn began(process: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name in parentheses may contain anything.
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-    let has_ended = matches!(fields.next()?, "Z" | "X");
-    let began = fields.nth(18)?.parse().ok()?;
-    (!has_ended).then_some(began)
+///
+/// # Errors
+/// It is not known: for want of a descriptor, say, or since `/proc` is of another namespace, where
+/// the number means something else.
+fn began(process: u32) -> io::Result<Option<u64>> {
+    if fs::read_link("/proc/self")?.as_os_str() != getpid().to_string().as_str() {
+        return Err(ErrorKind::Unsupported.into());
+    }
+    let stat = match fs::read_to_string(format!("/proc/{process}/stat")) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::SRCH) => return Ok(None),
+        stat => stat?,
+    };
+    let began = || {
+        // The name in parentheses may contain anything.
+        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+        let has_ended = matches!(fields.next()?, "Z" | "X");
+        let began = fields.nth(18)?.parse().ok()?;
+        Some((!has_ended).then_some(began))
+    };
+    began().ok_or_else(|| ErrorKind::InvalidData.into())
 }
 
 /// A worker that has died.
@@ -60,9 +85,18 @@ fn began(process: u32) -> Option<u64> {
 pub(crate) struct Dead {
     pub(crate) worker: usize,
     pub(crate) life: Life,
+    /// One that was given up was about to take it over, and may still do so.
+    pub(crate) is_left: bool,
 }
 
-/// What one worker knows of the others.
+/// Whether no worker takes over what this one was about to: it went on after it was taken for dead.
+fn is_given_up(space: &Space, worker: u32) -> bool {
+    let worker = worker as usize;
+    let phase = |worker| Life::load(&space.slot(worker).life).phase;
+    !space.workers().contains(&worker) || matches!(phase(worker), Phase::Free | Phase::Silent)
+}
+
+/// What the workers of one process know of the others.
 #[derive(Debug)]
 pub(crate) struct Watch {
     own: Own,
@@ -73,6 +107,7 @@ pub(crate) struct Watch {
 #[derive(Debug)]
 struct Peer {
     life: Life,
+    home: u64,
     sign: Sign,
 }
 
@@ -84,8 +119,6 @@ enum Sign {
     /// A thread of this process, which leaves in order.
     Here,
     Process(OwnedFd),
-    /// This process may have no more descriptors: when its process began.
-    Born(u32, u64),
     Beat {
         count: u64,
         since: Instant,
@@ -97,29 +130,37 @@ impl Watch {
         Self { own, silent_after, peers: Vec::new() }
     }
 
-    /// Those other than `me` that have died and that no worker takes over.
-    pub(crate) fn look(&mut self, space: &Space, me: usize) -> Vec<Dead> {
+    /// Those that have died and that no living worker takes over.
+    pub(crate) fn look(&mut self, space: &Space) -> Vec<Dead> {
         let (mut dead, mut polled) = (Vec::new(), Vec::new());
-        for worker in space.workers().filter(|worker| *worker != me) {
+        for worker in space.workers() {
             let slot = space.slot(worker);
             let life = Life::load(&slot.life);
-            let Phase::Alive(process) = life.phase else { continue };
+            let process = match life.phase {
+                Phase::Alive(process) => process,
+                Phase::Taken(by) if is_given_up(space, by) => {
+                    dead.push(Dead { worker, life, is_left: true });
+                    continue;
+                }
+                _ => continue,
+            };
             if self.peers.len() <= worker {
                 self.peers.resize_with(worker + 1, || None);
             }
-            if self.peers[worker].as_ref().is_none_or(|peer| peer.life != life) {
-                let sign = self.sign(slot, process);
-                self.peers[worker] = sign.map(|sign| Peer { life, sign });
+            let home = slot.home.load(Acquire);
+            let is_same = |peer: &Peer| (peer.life, peer.home) == (life, home);
+            if !self.peers[worker].as_ref().is_some_and(is_same) {
+                let sign = self.sign(slot, home, process);
+                self.peers[worker] = sign.map(|sign| Peer { life, home, sign });
             }
             let Some(peer) = &mut self.peers[worker] else { continue };
             let has_ended = match &mut peer.sign {
                 Sign::Ended => true,
                 Sign::Here => false,
                 Sign::Process(_) => {
-                    polled.push(Dead { worker, life });
+                    polled.push(Dead { worker, life, is_left: false });
                     false
                 }
-                Sign::Born(process, born) => began(*process) != Some(*born),
                 Sign::Beat { count, since } => {
                     let now = slot.beat.count.load(Relaxed);
                     if now != *count {
@@ -129,7 +170,7 @@ impl Watch {
                 }
             };
             if has_ended {
-                dead.push(Dead { worker, life });
+                dead.push(Dead { worker, life, is_left: false });
             }
         }
         dead.extend(self.ended(&polled));
@@ -151,15 +192,17 @@ impl Watch {
         results.filter(|(_, one)| !one.revents().is_empty()).map(|(dead, _)| *dead).collect()
     }
 
-    /// How the end of this process is noticed; `None` while its slot is not complete.
-    fn sign(&self, slot: &Slot, process: u32) -> Option<Sign> {
-        let [born, home] = [&slot.born, &slot.home].map(|word| word.load(Acquire));
-        if home != 0 && home != self.own.home {
+    /// How the end of this process is noticed; `None` while that is not known, and it is looked for
+    /// in this way each time.
+    fn sign(&self, slot: &Slot, home: u64, process: u32) -> Option<Sign> {
+        // Also of a worker that has not said yet where it is: its number may be of anywhere.
+        if home != self.own.home {
             return Some(Sign::Beat {
                 count: slot.beat.count.load(Relaxed),
                 since: Instant::now(),
             });
         }
+        let born = slot.born.load(Acquire);
         if process == self.own.process {
             let is_here = born == 0 || born == self.own.born;
             return Some(if is_here { Sign::Here } else { Sign::Ended });
@@ -167,13 +210,17 @@ impl Watch {
         let descriptor = Pid::from_raw(process.cast_signed())
             .ok_or(Errno::SRCH)
             .and_then(|process| pidfd_open(process, PidfdFlags::empty()));
-        match descriptor {
-            Err(Errno::SRCH) => Some(Sign::Ended),
-            _ if born == 0 => None,
-            // Opened before it is asked when it began: it is that process.
-            Ok(_) if began(process) != Some(born) => Some(Sign::Ended),
-            Ok(descriptor) => Some(Sign::Process(descriptor)),
-            Err(_) => Some(Sign::Born(process, born)),
+        if matches!(descriptor, Err(Errno::SRCH)) {
+            return Some(Sign::Ended);
+        }
+        if born == 0 {
+            return None;
+        }
+        // Opened before it is asked when it began: it is that process.
+        match began(process) {
+            Ok(began) if began != Some(born) => Some(Sign::Ended),
+            Ok(_) => descriptor.ok().map(Sign::Process),
+            Err(_) => None,
         }
     }
 }
