@@ -1,0 +1,78 @@
+//! Interrupts of a user who types, and what becomes of the call.
+
+use super::{Running, WAITING};
+use crate::harness::{MARK, Stage, nothing_is_left, ultramarine};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::Write as _;
+use std::process::{ChildStdin, Stdio};
+
+/// A user in front of two PEs of one process.
+struct User {
+    running: Running,
+    input: ChildStdin,
+}
+
+impl User {
+    /// Types this first, which begins the tasks 1 to `tasks`.
+    fn begins(mark: &'static str, text: &str, tasks: usize) -> Self {
+        let stage = Stage::new(mark);
+        let mut command = ultramarine(&["gap", "--pes", "2"]);
+        command.current_dir(stage.bin()).env(MARK, mark).env("ULTRAMARINE_THREADS", "1");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it was built");
+        let input = child.stdin.take().expect("it is piped");
+        let mut user = User { running: Running { stage, mark, child: Some(child) }, input };
+        user.types(WAITING);
+        user.types(text);
+        user.running.has_begun(tasks);
+        user
+    }
+
+    fn types(&mut self, text: &str) {
+        self.input.write_all(text.as_bytes()).expect("GAP reads");
+    }
+
+    fn interrupts(&self) {
+        let front = Pid::from_raw(self.running.front()).expect("a process");
+        kill_process(front, Signal::INT).expect("it runs");
+    }
+
+    /// What is printed, and said, until the end.
+    fn ends(self) -> (String, String) {
+        let User { mut running, input } = self;
+        drop(input);
+        running.ends();
+        let output = running.child.take().expect("it ends once").wait_with_output();
+        let output = output.expect("it is a child of ours");
+        nothing_is_left(running.mark);
+        let [printed, said] = [output.stdout, output.stderr]
+            .map(|text| String::from_utf8_lossy(&text).replace("\\\n", ""));
+        assert!(output.status.success(), "{printed}{said}");
+        (printed, said)
+    }
+}
+
+/// The next call.
+const NEXT: &str = "Print(ParMap(x -> 2 * x, [1..3]), \"\\n\");\n";
+
+#[test]
+fn a_call_that_is_interrupted_and_left_is_cancelled() {
+    let mut user = User::begins("gap-interrupted", "ParMap(wait, [1..6]);\n", 2);
+    user.interrupts();
+    user.types("quit;\n");
+    user.types(NEXT);
+    let (printed, _) = user.ends();
+    assert!(printed.contains("[ 2, 4, 6 ]"), "{printed}");
+}
+
+#[test]
+fn a_call_in_the_break_loop_cancels_the_one_that_was_interrupted() {
+    let mut user = User::begins("gap-return", "ParMap(wait, [1..6]);\n", 2);
+    user.interrupts();
+    user.types(NEXT);
+    user.types("return;\nquit;\nPrint(ParMap(x -> 3 * x, [1..3]), \"\\n\");\n");
+    let (printed, said) = user.ends();
+    // The break loop prints where errors are said.
+    assert!(said.contains("[ 2, 4, 6 ]") && printed.contains("[ 3, 6, 9 ]"), "{printed}{said}");
+    assert!(said.contains("ParMap: a call in the break loop has cancelled this one"), "{said}");
+}
