@@ -89,7 +89,7 @@ async fn serve(cx: Context, flags: Flags) -> Result<()> {
     let JournalFlags { journal, journal_required } = flags.journal;
     let journal = journal.map(|file| Kept::open(&file, journal_required)).transpose()?;
     let (requests, mut replies) = pipes::open(&flags.folder)?;
-    let mut job = Job::new(cx, flags.supervised, flags.progress, journal);
+    let mut job = Job::new(cx.clone(), flags.supervised, flags.progress, journal);
     let mut is_first = true;
     while let Some((number, request)) = requests.next().await {
         if is_first {
@@ -99,12 +99,15 @@ async fn serve(cx: Context, flags: Flags) -> Result<()> {
             is_first = false;
         }
         let result = {
-            let carried_out = pin!(job.carry_out(request));
+            let carried_out = pin!(job.carry_out(number, request));
             let interrupted = pin!(requests.is_there());
             match select(carried_out, interrupted).await {
                 Either::Left((result, _)) => result,
                 // Another request, or the end: this one is cancelled as its future is dropped.
-                Either::Right(((), _)) => continue,
+                Either::Right(((), _)) => {
+                    kernel::cancel(&cx, number);
+                    continue;
+                }
             }
         };
         if !replies.send(number, result) {

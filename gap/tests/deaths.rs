@@ -230,7 +230,7 @@ fn a_reply_that_makes_no_sense_is_no_result() {
     }
     let short = Pool::new(Settings::default().tries(1).reply_bytes_max(100_000));
     let (_, how, _) = died(short.call_source("{} -> [ 1 .. 1000000 ]", &[]));
-    assert_eq!(how, Death::BadReply { reason: "it is longer than 100000 bytes".to_owned() });
+    assert_eq!(how, Death::TooLong { bytes_max: 100_000 });
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Interrupts of a user who types, and what becomes of the call.
 
+use super::moves::DIES_TWICE;
 use super::{Running, WAITING};
 use crate::harness::{MARK, Stage, nothing_is_left, ultramarine};
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,9 +15,10 @@ struct User {
 
 impl User {
     /// Types this first, which begins the tasks 1 to `tasks`.
-    fn begins(mark: &'static str, text: &str, tasks: usize) -> Self {
+    fn begins(mark: &'static str, options: &[&str], text: &str, tasks: usize) -> Self {
         let stage = Stage::new(mark);
         let mut command = ultramarine(&["gap", "--pes", "2"]);
+        command.args(options);
         command.current_dir(stage.bin()).env(MARK, mark).env("ULTRAMARINE_THREADS", "1");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it was built");
@@ -52,27 +54,64 @@ impl User {
     }
 }
 
-/// The next call.
-const NEXT: &str = "Print(ParMap(x -> 2 * x, [1..3]), \"\\n\");\n";
+/// The next call. Its tasks wait for each other: no PE computes for another call.
+const NEXT: &str = r#"
+meet := function(x)
+    PrintTo(Concatenation("met", String(x)), x);
+    while not (IsExistingFile("met2") and IsExistingFile("met4")) do Sleep(0); od;
+    return x;
+end;;
+Print(ParMap(meet, [2, 4] : chunk := 1), "\n");
+"#;
 
-#[test]
-fn a_call_that_is_interrupted_and_left_is_cancelled() {
-    let mut user = User::begins("gap-interrupted", "ParMap(wait, [1..6]);\n", 2);
+/// A call that begins so many tasks is interrupted, and left.
+fn is_cancelled(mark: &'static str, options: &[&str], text: &str, tasks: usize) {
+    let mut user = User::begins(mark, options, text, tasks);
     user.interrupts();
     user.types("quit;\n");
     user.types(NEXT);
     let (printed, _) = user.ends();
-    assert!(printed.contains("[ 2, 4, 6 ]"), "{printed}");
+    assert!(printed.contains("[ 2, 4 ]"), "{printed}");
+}
+
+#[test]
+fn a_call_that_is_interrupted_and_left_is_cancelled() {
+    is_cancelled("gap-interrupted", &[], "ParMap(wait, [1..6]);\n", 2);
+}
+
+#[test]
+fn a_definition_that_is_interrupted_and_left_is_cancelled() {
+    let text = r#"ParDefine("PrintTo(\"begun1\", 1); while true do od;");"#;
+    is_cancelled("gap-define", &[], &format!("{text}\n"), 1);
+}
+
+#[test]
+fn a_division_for_the_journal_is_cancelled() {
+    let text = "ParDivideAndConquer(wait, IdFunc, x -> [x], {x, all} -> x, 1);\n";
+    is_cancelled("gap-divide", &["--journal", "results"], text, 1);
+}
+
+#[test]
+fn the_search_of_an_orbit_is_cancelled() {
+    let call = "ParOrbit([(1,2)], 1, {x, g} -> wait(x) : length := true);";
+    is_cancelled("gap-orbit", &[], &format!("ParDefine({WAITING:?});\n{call}\n"), 1);
+}
+
+#[test]
+fn a_call_that_another_pe_tries_is_cancelled() {
+    let call = "ParMap(x -> wait(dies(x)), [1]);";
+    let text = format!("ParDefine({WAITING:?});\n{DIES_TWICE}{call}\n");
+    is_cancelled("gap-moved", &[], &text, 1);
 }
 
 #[test]
 fn a_call_in_the_break_loop_cancels_the_one_that_was_interrupted() {
-    let mut user = User::begins("gap-return", "ParMap(wait, [1..6]);\n", 2);
+    let mut user = User::begins("gap-return", &[], "ParMap(wait, [1..6]);\n", 2);
     user.interrupts();
     user.types(NEXT);
     user.types("return;\nquit;\nPrint(ParMap(x -> 3 * x, [1..3]), \"\\n\");\n");
     let (printed, said) = user.ends();
     // The break loop prints where errors are said.
-    assert!(said.contains("[ 2, 4, 6 ]") && printed.contains("[ 3, 6, 9 ]"), "{printed}{said}");
+    assert!(said.contains("[ 2, 4 ]") && printed.contains("[ 3, 6, 9 ]"), "{printed}{said}");
     assert!(said.contains("ParMap: a call in the break loop has cancelled this one"), "{said}");
 }

@@ -4,6 +4,7 @@
 mod interrupts;
 mod journal;
 mod link;
+mod moves;
 
 use crate::harness::{MARK, Stage, nothing_is_left, run, ultramarine};
 use crate::real::launcher;
