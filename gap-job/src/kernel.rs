@@ -3,8 +3,9 @@
 use crate::Answer;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, OnceLock};
+use std::time::Duration;
 use ultramarine::{Context, Distance, Shared, TaskError};
 use ultramarine_gap::{Function, GapError, Needs, Pool, Settings, Value, another};
 use ultramarine_journal::Digest;
@@ -14,17 +15,42 @@ use ultramarine_runtime::wire::encode;
 /// A call whose GAP dies is tried by this number of other PEs.
 const PES_TRIED: usize = 2;
 
-static LOADS_PACKAGES: AtomicBool = AtomicBool::new(false);
+/// How GAPs are started, and what they may take.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct GapFlags {
+    /// Have the GAPs load the packages that GAP suggests.
+    #[arg(long)]
+    packages: bool,
+    /// The longest that a call may take, in milliseconds: its GAP is killed then.
+    #[arg(long)]
+    call_limit_ms: Option<u64>,
+    /// The most memory that each GAP may have, in bytes.
+    #[arg(long)]
+    gap_memory_bytes: Option<u64>,
+}
+
+static FLAGS: OnceLock<GapFlags> = OnceLock::new();
+
+fn flags() -> GapFlags {
+    FLAGS.get().copied().unwrap_or_default()
+}
 
 /// The GAPs of this process.
 static GAP: LazyLock<Pool> = LazyLock::new(|| {
-    let settings = Settings::default().loads_packages(LOADS_PACKAGES.load(Ordering::Relaxed));
+    let GapFlags { packages, call_limit_ms, gap_memory_bytes } = flags();
+    let mut settings = Settings::default().loads_packages(packages);
+    if let Some(limit) = call_limit_ms {
+        settings = settings.limit(Duration::from_millis(limit));
+    }
+    if let Some(bytes) = gap_memory_bytes {
+        settings = settings.memory(bytes);
+    }
     Pool::new(settings.library(include_str!("../../gap/pkg/ultramarine/lib/tasks.g")))
 });
 
-/// The GAPs that are yet to start load the packages that GAP suggests.
-pub(crate) fn load_packages() {
-    LOADS_PACKAGES.store(true, Ordering::Relaxed);
+/// Sets the flags of the GAPs, before the first one starts.
+pub(crate) fn set_flags(flags: GapFlags) {
+    let _ = FLAGS.set(flags);
 }
 
 /// Ends the GAPs of this process.
@@ -100,8 +126,7 @@ impl Kernel {
     /// What a call of this kernel computes with these arguments, for a journal.
     pub(crate) fn digest(&self, arguments: &impl Serialize) -> Answer<u128> {
         let Made { definitions, text, given, terms: _ } = &*self.0;
-        let packages = LOADS_PACKAGES.load(Ordering::Relaxed);
-        digest(&(definitions, text, given, packages, arguments))
+        digest(&(definitions, text, given, flags().packages, arguments))
     }
 
     /// Has GAP call it here, or on other PEs if GAP fails here.
@@ -138,11 +163,19 @@ impl Kernel {
         let function = Function::Source(text);
         let is_given_up =
             || cx.is_cancelled() || CANCELLED.load(Ordering::Relaxed) >= terms.request;
+        if is_given_up() {
+            return (Err(said(cx, &GapError::GivenUp)), true);
+        }
         match GAP.call_with_needs(is_given_up, needs, function, arguments) {
             Ok(value) => (Ok(value), true),
             Err(error) => (Err(said(cx, &error)), !error.is_of_this_place()),
         }
     }
+}
+
+/// Whether an answer is that its call was given up.
+pub(crate) fn is_given_up(answer: &Answer) -> bool {
+    answer.as_ref().is_err_and(|message| message.ends_with(&GapError::GivenUp.to_string()))
 }
 
 fn digest(value: &impl Serialize) -> Answer<u128> {

@@ -31,6 +31,7 @@ mod pipes;
 mod request;
 
 use self::journal::Kept;
+use self::kernel::GapFlags;
 use self::operation::Job;
 use clap::Parser;
 use futures_util::future::{Either, select};
@@ -52,9 +53,8 @@ struct Flags {
     /// Show the progress of all operations, also without the option `progress`.
     #[arg(long)]
     progress: bool,
-    /// Have the GAPs load the packages that GAP suggests.
-    #[arg(long)]
-    packages: bool,
+    #[command(flatten)]
+    gap: GapFlags,
     #[command(flatten)]
     journal: JournalFlags,
     #[command(flatten)]
@@ -74,9 +74,7 @@ struct JournalFlags {
 
 fn main() -> Result<()> {
     let flags = Flags::parse();
-    if flags.packages {
-        kernel::load_packages();
-    }
+    kernel::set_flags(flags.gap);
     // Its workers wait for GAPs, which compute: that is no cause for a warning.
     let options = flags.options.clone().set("blocked_after", "86400s");
     let ended = options.run(move |cx| serve(cx, flags.clone()));
@@ -94,7 +92,7 @@ async fn serve(cx: Context, flags: Flags) -> Result<()> {
     while let Some((number, request)) = requests.next().await {
         if is_first {
             // GAP has opened both pipes, and has read its package.
-            replies.gap_is_there(&flags.folder)?;
+            replies.gap_is_there()?;
             remove(&flags.folder);
             is_first = false;
         }
@@ -110,9 +108,7 @@ async fn serve(cx: Context, flags: Flags) -> Result<()> {
                 }
             }
         };
-        if !replies.send(number, result) {
-            break;
-        }
+        replies.send(number, result);
     }
     remove(&flags.folder);
     job.finish()

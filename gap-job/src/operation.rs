@@ -3,7 +3,7 @@
 use crate::Answer;
 use crate::divide::{self, Part, Top};
 use crate::journal::Kept;
-use crate::kernel::{Kernel, Made, Terms, lost};
+use crate::kernel::{self, Kernel, Made, Terms, lost};
 use crate::request::{CallOptions, Request, typed};
 use futures_util::StreamExt as _;
 use serde::Serialize;
@@ -135,6 +135,16 @@ async fn run_task(cx: Context, (kernel, before, items): (Kernel, usize, Vec<Valu
     kernel.call(&cx, vec![Value::List(items), before.into()]).await
 }
 
+/// The same where no other task hears of an error: the whole request ends.
+async fn run_or_end(cx: Context, task: (Kernel, usize, Vec<Value>)) -> Answer {
+    let request = task.0.0.terms.request;
+    let answer = run_task(cx.clone(), task).await;
+    if answer.is_err() && !kernel::is_given_up(&answer) {
+        kernel::cancel(&cx, request);
+    }
+    answer
+}
+
 /// Has a task done on this PE. Another request can cancel it, as the main task does not wait for
 /// GAP with its thread.
 async fn in_task<F, A, R, T>(cx: &Context, task: F, argument: A) -> Answer<R>
@@ -150,7 +160,8 @@ where
 
 /// The images of points, each under all generators.
 async fn images(cx: Context, made: Shared<Made>, points: Vec<Value>) -> Answer<Vec<Vec<Value>>> {
-    let images = Kernel(made).call(&cx, vec![Value::List(points), 0.into()]).await?;
+    let mut images = Kernel(made).call(&cx, vec![Value::List(points), 0.into()]).await?;
+    to_plain(&mut images);
     typed("the images of points", images)
 }
 
@@ -192,7 +203,8 @@ impl Call<'_> {
         journal.complete(digest).pop().ok_or_else(|| "the journal has lost an orbit".to_owned())
     }
 
-    async fn orbit_anew(&self, kernel: Kernel, start: Value) -> Answer {
+    async fn orbit_anew(&self, kernel: Kernel, mut start: Value) -> Answer {
+        to_plain(&mut start);
         if self.options.length && self.options.radius == Distance::ONE {
             self.orbit_length(kernel, start).await
         } else {
@@ -224,7 +236,8 @@ impl Call<'_> {
             done = points.len();
             let size = self.chunk(level.len(), TASKS_EACH_ROUND);
             let images = self.tasks_anew(&kernel, chunked(size, level)).await?;
-            for image in flat(flat(images)?)? {
+            for mut image in flat(flat(images)?)? {
+                to_plain(&mut image);
                 if known.insert(image.clone()) {
                     points.push(image);
                 }
@@ -303,18 +316,23 @@ impl Call<'_> {
             before += items.len();
             (kernel.clone(), before - items.len(), items)
         });
-        let (map, radius) = (map_async(run_task, tasks), self.options.radius);
-        let results = match self.spread {
-            Spread::Within => {
-                let work = map.within(radius).try_run(self.cx);
-                return self.shown(total, work).await.map_err(|error| lost(&error))?;
-            }
-            Spread::TwoLevel => self.shown(total, map.two_level(radius).run(self.cx)).await,
-            Spread::Relaxed => {
-                self.shown(total, map.two_level(radius).relaxed().run(self.cx)).await
-            }
-        };
-        results.map_err(|error| lost(&error))?.into_iter().collect()
+        let radius = self.options.radius;
+        if let Spread::Within = self.spread {
+            let work = map_async(run_task, tasks).within(radius).try_run(self.cx);
+            return self.shown(total, work).await.map_err(|error| lost(&error))?;
+        }
+        let mut map = map_async(run_or_end, tasks).two_level(radius);
+        if let Spread::Relaxed = self.spread {
+            map = map.relaxed();
+        }
+        let mut answers =
+            self.shown(total, map.run(self.cx)).await.map_err(|error| lost(&error))?;
+        // What was given up, was so because of another's error.
+        let of_error = |answer: &Answer| answer.is_err() && !kernel::is_given_up(answer);
+        if let Some(first) = answers.iter().position(of_error) {
+            answers.swap(0, first);
+        }
+        answers.into_iter().collect()
     }
 
     async fn shown<T>(&self, total: impl Into<Option<u64>>, work: impl Future<Output = T>) -> T {
@@ -331,6 +349,16 @@ impl Call<'_> {
 /// What GAP's error says of points that were lost.
 const UNSUPERVISED: &str =
     "a PE died, and with it points: with the option `supervised := true` others have copies";
+
+/// Makes one value of two that are equal in GAP: the empty list and the empty string.
+fn to_plain(value: &mut Value) {
+    match value {
+        Value::String(bytes) if bytes.is_empty() => *value = Value::List(Vec::new()),
+        Value::List(values) => values.iter_mut().for_each(to_plain),
+        Value::Record(components) => components.values_mut().for_each(to_plain),
+        _ => {}
+    }
+}
 
 /// Tasks of this number of items each.
 fn chunked(size: usize, items: Vec<Value>) -> Vec<Vec<Value>> {
