@@ -4,8 +4,12 @@ use super::moves::DIES_TWICE;
 use super::{Running, WAITING};
 use crate::harness::{MARK, Stage, nothing_is_left, ultramarine};
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::Write as _;
+use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
 use std::process::{ChildStdin, Stdio};
+use std::sync::{Arc, Mutex};
+use ultramarine_testkit::{behind, eventually};
 
 /// A user in front of two PEs of one process.
 struct User {
@@ -114,4 +118,48 @@ fn a_call_in_the_break_loop_cancels_the_one_that_was_interrupted() {
     // The break loop prints where errors are said.
     assert!(said.contains("[ 2, 4 ]") && printed.contains("[ 3, 6, 9 ]"), "{printed}{said}");
     assert!(said.contains("ParMap: a call in the break loop has cancelled this one"), "{said}");
+}
+
+#[test]
+fn a_terminals_interrupt_is_a_matter_of_gap() {
+    let (mark, stage) = ("gap-terminal", Stage::new("gap-terminal"));
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there is one");
+    unlockpt(&terminal).expect("it is new");
+    let name = ptsname(&terminal, Vec::new()).expect("it has a name");
+    let open = || File::options().read(true).write(true).open(name.to_str().expect("ASCII"));
+    let front = || Stdio::from(open().expect("it is there"));
+    let mut command = ultramarine(&["gap", "--pes", "2"]);
+    command.env(MARK, mark).env("ULTRAMARINE_THREADS", "1");
+    let mut command = behind(["setsid", "--ctty", "--wait"], &command);
+    command.current_dir(stage.bin()).stdin(front()).stdout(front()).stderr(front());
+    let child = Some(command.spawn().expect("it was built"));
+    let mut running = Running { stage, mark, child };
+    let mut keys = File::from(terminal);
+    let mut screen = keys.try_clone().expect("it is open");
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let all = shown.clone();
+    // It ends with an error when the last process has closed the terminal.
+    std::thread::spawn(move || {
+        let mut some = [0; 1 << 12];
+        while let Ok(length @ 1..) = screen.read(&mut some) {
+            all.lock().expect("no other panics").extend_from_slice(&some[..length]);
+        }
+    });
+    let shows = |text: &str| {
+        let shown = shown.lock().expect("no other panics");
+        String::from_utf8_lossy(&shown).contains(text)
+    };
+    let mut type_in = |text: &str| keys.write_all(text.as_bytes()).expect("it is open");
+    type_in(&format!("{WAITING}ParMap(wait, [1..6]);\n"));
+    running.has_begun(2);
+    type_in("\x03");
+    eventually("GAP is in the break loop", || shows("brk>"));
+    type_in("quit;\n");
+    type_in(NEXT);
+    eventually("the next call has a result", || shows("[ 2, 4 ]"));
+    type_in("QUIT;\n");
+    running.ends();
+    let status = running.child.take().expect("it ends once").wait();
+    assert!(status.expect("it is a child of ours").success());
+    nothing_is_left(mark);
 }

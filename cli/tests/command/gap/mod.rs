@@ -5,6 +5,7 @@ mod interrupts;
 mod journal;
 mod link;
 mod moves;
+mod package;
 
 use crate::harness::{MARK, Stage, nothing_is_left, run, ultramarine};
 use crate::real::launcher;
@@ -61,7 +62,7 @@ check(ParMap(IdFunc, mixed), mixed);
 fn other_skeletons_return_what_gap_returns() {
     succeeds(
         "gap-others",
-        r"
+        r#"
 check(ParReduce(\+, [1..1000]), 500500);
 check(ParReduce(Concatenation, List([1..100], String)), Concatenation(List([1..100], String)));
 check(ParReduce(\+, [5]), 5);
@@ -75,7 +76,9 @@ check(ParOrbit(m11, [1, 2, 3, 4, 5], OnTuples : length := true), 7920);
 check(ParOrbit(m11, [1, 2], OnSets : length := true, radius := 1/2), 55);
 check(ParOrbit([], 1 : length := true), 1);
 check(ParOrbit([], 1), [1]);
-",
+check(ParOrbit([1], [], {x, g} -> ""), [[]]);
+check(ParOrbit([1], [], {x, g} -> "" : length := true), 1);
+"#,
     );
 }
 
@@ -93,6 +96,8 @@ check(ParDeterminant([[0, 1], [1, 0]]), -1);
 # An image modulo each second prime is missing, and others take their place.
 image := function(p, n) if p mod 4 = 1 then return fail; fi; return [n mod p, -n mod p]; end;;
 check(ParHomomorphicImages(image, 10^40, 10^40), [10^40, -10^40]);
+check(ParHomomorphicImages({p, d} -> 0, 1, 0), 0);
+check(ParHomomorphicImages({p, d} -> [0, 0], 1, 0), [0, 0]);
 ",
     );
 }

@@ -1,6 +1,7 @@
 //! Where GAP dies of a call, other PEs try.
 
-use super::{on_two_pes, succeeds};
+use super::{file, on_two_pes, succeeds};
+use crate::harness::{Stage, run, ultramarine};
 
 /// The first two GAPs that call `dies` end: those of the PE that a task is on.
 pub(super) const DIES_TWICE: &str = r#"ParDefine("""
@@ -19,8 +20,8 @@ end;
 
 #[test]
 fn another_pe_tries_a_step_of_divide_and_conquer() {
-    let steps = "dies, x -> x, x -> [x], {x, all} -> x, true";
-    succeeds("gap-step", &format!("{DIES_TWICE}check(ParDivideAndConquer({steps}), true);\n"));
+    let steps = "ReturnTrue, x -> dies(x), x -> [x], {x, all} -> x, 5";
+    succeeds("gap-step", &format!("{DIES_TWICE}check(ParDivideAndConquer({steps}), 5);\n"));
 }
 
 #[test]
@@ -40,4 +41,26 @@ ParMapLocal(0, function(x) AppendTo("notes", x, "\n"); QuitGap(9); end, [1]);
     let ended = on_two_pes("gap-radius", script);
     ended.fails_with("GAP died amid the call (tries: 2): it ended with code 9");
     assert_eq!(ended.out, "1\n1\n");
+}
+
+#[test]
+fn a_gap_beyond_its_limits_is_killed() {
+    let stage = Stage::new("gap-limits");
+    let script = "OnBreak := function() end;; BreakOnError := false;;\n\
+         CALL_WITH_CATCH(ParMapLocal, [0, function(x) while true do od; end, [1]]);\n\
+         CALL_WITH_CATCH(ParMapLocal, [0, x -> List([1 .. 10^8], y -> [y, x]), [1]]);\n";
+    let mut command = ultramarine(&["gap", "--pes", "1", "--call-limit", "20s"]);
+    let command = command.args(["--gap-memory", "200 MiB"]).arg(file(&stage, script));
+    let said = run(command.current_dir(stage.bin())).err;
+    for what in
+        ["it took longer than 20s, and was killed", "it needed more memory than it may have"]
+    {
+        assert!(said.contains(what), "`{what}` is not in:\n{said}");
+    }
+    for (flag, value) in
+        [("--call-limit", "soon"), ("--gap-memory", "much"), ("--gap-memory", "0MiB")]
+    {
+        let ended = run(&mut ultramarine(&["gap", flag, value]));
+        ended.fails_with(&format!("invalid value '{value}' for '{flag}"));
+    }
 }
