@@ -100,8 +100,8 @@ impl Job {
 }
 
 impl Job {
-    /// Adds a definition, unless GAP says that it is wrong, or does not end: no further call could be
-    /// carried out.
+    /// Adds a definition, unless GAP says that it is wrong, or it is cancelled: no further call
+    /// could be carried out.
     async fn define(&mut self, cx: &Context, request: u64, definition: String) -> Answer {
         let mut definitions = self.definitions.clone();
         definitions.push(definition);

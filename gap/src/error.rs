@@ -78,12 +78,11 @@ impl GapError {
     /// Whether the same call may succeed in another process or on another host.
     pub fn is_of_this_place(&self) -> bool {
         match self {
-            GapError::Died { how: Death::TooLong { .. }, .. } => false,
             GapError::NotFound { .. }
             | GapError::TooOld { .. }
             | GapError::NoStart { .. }
-            | GapError::Library { .. }
-            | GapError::Died { .. } => true,
+            | GapError::Library { .. } => true,
+            GapError::Died { how, .. } => !matches!(how, Death::TooLong { .. }),
             GapError::Said { .. }
             | GapError::NotSendable { .. }
             | GapError::GivenUp

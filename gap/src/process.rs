@@ -28,7 +28,7 @@ pub struct Needs<'a> {
     /// Source texts that it has read, in this order. Later calls of a pool need the same ones, and
     /// perhaps more behind them.
     pub texts: &'a [String],
-    /// The value of the global variable `ULTRAMARINE_GIVEN`, with a number by which equal values
+    /// The value of the global variable `UltramarineGiven`, with a number by which equal values
     /// are known. A GAP keeps the last one.
     pub given: Option<(u128, &'a Value)>,
 }

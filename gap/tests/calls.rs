@@ -103,7 +103,7 @@ fn threads_call_at_once() {
 fn what_calls_need_is_sent_once() {
     let pool = Pool::new(Settings::default());
     let texts = ["Add(ULTRAMARINE_COMPILED, 1);", "UltramarineNeeded := 7;"].map(str::to_owned);
-    let needed = "{} -> [ Number(ULTRAMARINE_COMPILED, IsInt), ULTRAMARINE_GIVEN ]";
+    let needed = "{} -> [ Number(ULTRAMARINE_COMPILED, IsInt), UltramarineGiven ]";
     let call = |texts, number, given: i32| {
         let given = given.into();
         let needs = Needs { texts, given: Some((number, &given)) };

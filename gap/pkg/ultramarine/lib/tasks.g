@@ -26,7 +26,7 @@ BIND_GLOBAL("ULTRAMARINE_KERNELS", rec(
     ##  The same, of a function that needs one more value. It may change this for its own items.
     map_with := f -> function(items, before)
         local given;
-        given := StructuralCopy(ULTRAMARINE_GIVEN);
+        given := StructuralCopy(UltramarineGiven);
         return ULTRAMARINE_List(items, before, x -> f(x, given));
     end,
 
@@ -36,7 +36,7 @@ BIND_GLOBAL("ULTRAMARINE_KERNELS", rec(
     ##  Of each of some points, the images under the generators.
     images := act -> function(points, before)
         local generators;
-        generators := StructuralCopy(ULTRAMARINE_GIVEN);
+        generators := StructuralCopy(UltramarineGiven);
         return List(points, x -> List(generators, g -> act(x, g)));
     end,
 

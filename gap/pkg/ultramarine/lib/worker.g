@@ -46,11 +46,11 @@ BIND_GLOBAL("UltramarineReadText", function(text)
 end);
 
 ##  A value that many calls need, until they need another.
-ULTRAMARINE_GIVEN := fail;
+UltramarineGiven := fail;
 
 ##  Keeps such a value.
 BIND_GLOBAL("UltramarineGive", function(value)
-    ULTRAMARINE_GIVEN := value;
+    UltramarineGiven := value;
 end);
 
 ##  The function with this source text.
