@@ -1,12 +1,14 @@
 //! Divide and conquer, whose steps GAP computes.
 
 use crate::Answer;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, lost};
 use crate::request::typed;
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use ultramarine::prelude::*;
 use ultramarine_gap::Value;
+use ultramarine_runtime::executor::AbortOnDrop;
 
 /// With a journal the first process divides the problem until there are this number of parts, each
 /// of which is a record.
@@ -15,112 +17,100 @@ const RECORDS: usize = 1000;
 /// It looks at this number of problems at most, as some cannot be divided further.
 const LOOKED_AT_MAX: usize = 4 * RECORDS;
 
-/// Solves a problem.
-pub(crate) async fn solve(cx: &Context, part: Part) -> Result<Answer, TaskError> {
-    let algorithm = DivideAndConquer::with_context(
-        |cx: &Context, part: &Part| part.is_trivial(cx),
-        |cx, part: Part| part.solve(cx),
-        |cx, part| part.divide(cx),
-        |cx, part, solutions: Vec<Answer>| part.combine(cx, solutions),
-    );
-    par_divide_and_conquer(cx, |part: &Part| part.radius, algorithm, part).await
-}
+/// A function of divide and conquer, and a problem, or a part of one.
+pub(crate) type Part = (Kernel, Value);
 
-/// A problem, or a part of one. An error is trivial, and its own solution.
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Part {
-    kernel: Kernel,
-    problem: Answer,
-    radius: Distance,
-}
-
-impl Part {
-    pub(crate) fn whole(kernel: Kernel, problem: Value, radius: Distance) -> Self {
-        Part { kernel, problem: Ok(problem), radius }
-    }
-
-    fn step(&self, cx: &Context, step: &str, solutions: Option<Vec<Value>>) -> Answer {
-        let arguments = [step.into(), self.problem.clone()?].into_iter();
-        let arguments: Vec<_> = arguments.chain(solutions.map(Value::List)).collect();
-        self.kernel.call_here(cx, &arguments)
-    }
-
-    /// An error is found again by who solves it.
-    fn is_trivial(&self, cx: &Context) -> bool {
-        self.step(cx, "is trivial", None) != Ok(Value::Bool(false))
-    }
-
-    fn solve(self, cx: &Context) -> Answer {
-        self.step(cx, "is trivial", None)?;
-        self.step(cx, "solve", None)
-    }
-
-    fn divide(&self, cx: &Context) -> Vec<Part> {
-        let part = |problem| Part { kernel: self.kernel.clone(), problem, radius: self.radius };
-        match self.step(cx, "divide", None).and_then(|parts| typed("the parts", parts)) {
-            Ok(parts) => Vec::<Value>::into_iter(parts).map(Ok).map(part).collect(),
-            Err(error) => vec![part(Err(error))],
+/// Solves a problem. Each part is a task: the steps of one take some 30 µs each, and a task less.
+/// (The skeleton's functions await nothing; where GAP fails, a step waits for another PE.)
+pub(crate) fn solve(cx: Context, (kernel, problem): Part) -> BoxFuture<'static, Answer> {
+    Box::pin(async move {
+        if is_trivial(&cx, &kernel, &problem).await? {
+            return step(&cx, &kernel, "solve", &problem, None).await;
         }
-    }
+        let parts = parts(&cx, &kernel, &problem).await?.into_iter();
+        let tasks =
+            parts.map(|part| cx.spawn(kernel.0.terms.radius, solve, (kernel.clone(), part)));
+        let tasks: Vec<_> = tasks.map(AbortOnDrop::new).collect();
+        let mut solutions = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            solutions.push(task.await.map_err(|error| lost(&error))??);
+        }
+        step(&cx, &kernel, "combine", &problem, Some(solutions)).await
+    })
+}
 
-    fn combine(&self, cx: &Context, solutions: Vec<Answer>) -> Answer {
-        let solutions = solutions.into_iter().collect::<Answer<Vec<_>>>()?;
-        self.step(cx, "combine", Some(solutions))
-    }
+async fn step(
+    cx: &Context,
+    kernel: &Kernel,
+    step: &str,
+    problem: &Value,
+    solutions: Option<Vec<Value>>,
+) -> Answer {
+    let arguments = [step.into(), problem.clone()].into_iter();
+    let arguments = arguments.chain(solutions.map(Value::List)).collect();
+    kernel.clone().call(cx, arguments).await
+}
+
+async fn is_trivial(cx: &Context, kernel: &Kernel, problem: &Value) -> Answer<bool> {
+    let said = step(cx, kernel, "is trivial", problem, None).await?;
+    typed("whether a problem is trivial", said)
+}
+
+async fn parts(cx: &Context, kernel: &Kernel, problem: &Value) -> Answer<Vec<Value>> {
+    typed("the parts", step(cx, kernel, "divide", problem, None).await?)
 }
 
 /// The problems that the first process divides by itself, level by level, and their parts: each
 /// comes behind the problem that it is a part of.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Top {
-    problems: Vec<Part>,
+    problems: Vec<Value>,
     /// Where the parts of a problem are; `None`: it is to be solved by tasks.
     parts: Vec<Option<Range<usize>>>,
 }
 
 impl Top {
-    pub(crate) async fn divide(cx: &Context, whole: Part) -> Self {
-        let (mut problems, mut parts, mut undivided) = (vec![whole], Vec::new(), 1);
-        while undivided < RECORDS && parts.len() < problems.len().min(LOOKED_AT_MAX) {
-            cx.yield_now().await;
-            let problem = &problems[parts.len()];
-            if problem.is_trivial(cx) {
-                parts.push(None);
+    /// A task, so that another request can cancel it.
+    pub(crate) async fn divide(cx: Context, (kernel, whole): Part) -> Answer<Self> {
+        let (mut problems, mut places, mut undivided) = (vec![whole], Vec::new(), 1);
+        while undivided < RECORDS && places.len() < problems.len().min(LOOKED_AT_MAX) {
+            let problem = &problems[places.len()];
+            if is_trivial(&cx, &kernel, problem).await? {
+                places.push(None);
                 continue;
             }
             let first = problems.len();
-            problems.extend(problem.divide(cx));
-            parts.push(Some(first..problems.len()));
-            undivided += problems.len() - first - 1;
+            let more = parts(&cx, &kernel, problem).await?;
+            problems.extend(more);
+            places.push(Some(first..problems.len()));
+            undivided = undivided + problems.len() - first - 1;
         }
-        parts.resize(problems.len(), None);
-        Top { problems, parts }
+        places.resize(problems.len(), None);
+        Ok(Top { problems, parts: places })
     }
 
     /// The problems that are to be solved.
-    pub(crate) fn undivided(&self) -> Vec<Part> {
+    pub(crate) fn undivided(&self) -> Vec<Value> {
         let all = self.problems.iter().zip(&self.parts);
         all.filter(|(_, parts)| parts.is_none()).map(|(problem, _)| problem.clone()).collect()
     }
 
-    /// The solution of the whole, from those of the problems that were to be solved.
-    pub(crate) async fn combine(self, cx: &Context, mut solved: Vec<Value>) -> Answer {
-        let mut solutions: Vec<Option<Answer>> = vec![None; self.problems.len()];
-        for (number, problem) in self.problems.iter().enumerate().rev() {
-            cx.yield_now().await;
-            let solution = match &self.parts[number] {
-                None => solved.pop().map(Ok),
+    /// The solution of the whole, from those of the problems that were to be solved. A task, too.
+    pub(crate) async fn combine(
+        cx: Context,
+        (kernel, top, mut solved): (Kernel, Top, Vec<Value>),
+    ) -> Answer {
+        let mut solutions = vec![None; top.problems.len()];
+        for (number, problem) in top.problems.iter().enumerate().rev() {
+            solutions[number] = match &top.parts[number] {
+                None => solved.pop(),
                 Some(parts) => {
                     let parts = solutions[parts.clone()].iter_mut();
-                    Some(problem.combine(cx, parts.filter_map(Option::take).collect()))
+                    let parts = parts.filter_map(Option::take).collect();
+                    Some(step(&cx, &kernel, "combine", problem, Some(parts)).await?)
                 }
             };
-            solutions[number] = solution;
         }
-        solutions.swap_remove(0).unwrap_or_else(|| Err("a part has no solution".to_owned()))
+        solutions.swap_remove(0).ok_or_else(|| "a part has no solution".to_owned())
     }
-}
-
-/// The problems, as they are known to a journal.
-pub(crate) fn problems(parts: &[Part]) -> Vec<Answer> {
-    parts.iter().map(|part| part.problem.clone()).collect()
 }

@@ -31,6 +31,7 @@ mod pipes;
 mod request;
 
 use self::journal::Kept;
+use self::kernel::GapFlags;
 use self::operation::Job;
 use clap::Parser;
 use futures_util::future::{Either, select};
@@ -52,9 +53,8 @@ struct Flags {
     /// Show the progress of all operations, also without the option `progress`.
     #[arg(long)]
     progress: bool,
-    /// Have the GAPs load the packages that GAP suggests.
-    #[arg(long)]
-    packages: bool,
+    #[command(flatten)]
+    gap: GapFlags,
     #[command(flatten)]
     journal: JournalFlags,
     #[command(flatten)]
@@ -74,9 +74,7 @@ struct JournalFlags {
 
 fn main() -> Result<()> {
     let flags = Flags::parse();
-    if flags.packages {
-        kernel::load_packages();
-    }
+    kernel::set_flags(flags.gap);
     // Its workers wait for GAPs, which compute: that is no cause for a warning.
     let options = flags.options.clone().set("blocked_after", "86400s");
     let ended = options.run(move |cx| serve(cx, flags.clone()));
@@ -89,27 +87,28 @@ async fn serve(cx: Context, flags: Flags) -> Result<()> {
     let JournalFlags { journal, journal_required } = flags.journal;
     let journal = journal.map(|file| Kept::open(&file, journal_required)).transpose()?;
     let (requests, mut replies) = pipes::open(&flags.folder)?;
-    let mut job = Job::new(cx, flags.supervised, flags.progress, journal);
+    let mut job = Job::new(cx.clone(), flags.supervised, flags.progress, journal);
     let mut is_first = true;
     while let Some((number, request)) = requests.next().await {
         if is_first {
             // GAP has opened both pipes, and has read its package.
-            replies.gap_is_there(&flags.folder)?;
+            replies.gap_is_there()?;
             remove(&flags.folder);
             is_first = false;
         }
         let result = {
-            let carried_out = pin!(job.carry_out(request));
+            let carried_out = pin!(job.carry_out(number, request));
             let interrupted = pin!(requests.is_there());
             match select(carried_out, interrupted).await {
                 Either::Left((result, _)) => result,
                 // Another request, or the end: this one is cancelled as its future is dropped.
-                Either::Right(((), _)) => continue,
+                Either::Right(((), _)) => {
+                    kernel::cancel(&cx, number);
+                    continue;
+                }
             }
         };
-        if !replies.send(number, result) {
-            break;
-        }
+        replies.send(number, result);
     }
     remove(&flags.folder);
     job.finish()

@@ -3,7 +3,7 @@
 use crate::Answer;
 use crate::divide::{self, Part, Top};
 use crate::journal::Kept;
-use crate::kernel::{Kernel, Made};
+use crate::kernel::{self, Kernel, Made, Terms, lost};
 use crate::request::{CallOptions, Request, typed};
 use futures_util::StreamExt as _;
 use serde::Serialize;
@@ -16,6 +16,7 @@ use ultramarine::skeletons::orbit::reachable_batched;
 use ultramarine::skeletons::table::TableError;
 use ultramarine::{Stateless, with_progress};
 use ultramarine_gap::Value;
+use ultramarine_runtime::executor::AbortOnDrop;
 
 /// Without the option `chunk` a map has this many tasks for each worker: the last one takes some 1%
 /// of the time, also where the work grows along the items.
@@ -57,8 +58,8 @@ impl Job {
         self.journal.map_or(Ok(()), Kept::finish)
     }
 
-    /// Carries out a request.
-    pub(crate) async fn carry_out(&mut self, request: Value) -> Answer {
+    /// Carries out the request of this number.
+    pub(crate) async fn carry_out(&mut self, number: u64, request: Value) -> Answer {
         let Request { operation, functions, arguments, mut options } = request.try_into()?;
         let is_supervised = self.is_supervised || options.supervised;
         let cx = if is_supervised { self.cx.supervised() } else { self.cx.clone() };
@@ -66,7 +67,9 @@ impl Job {
         let mut arguments = arguments.into_iter();
         let mut next = || arguments.next().unwrap_or(Value::Nothing);
         let given = options.given.take();
-        let make = |name, given| Kernel::new(&cx, name, &self.definitions, &functions, given);
+        let terms = Terms { request: number, radius: options.radius };
+        let definitions = &self.definitions;
+        let make = |name, given| Kernel::new(&cx, terms, name, definitions, &functions, given);
         let spread = match operation.as_str() {
             "map2" => Spread::TwoLevel,
             "map2relaxed" => Spread::Relaxed,
@@ -76,20 +79,20 @@ impl Job {
         let journal = self.journal.as_mut();
         match operation.as_str() {
             "begin" | "cancel" => Ok(Value::Nothing),
-            "define" => self.define(&cx, typed("the definition", next())?),
+            "define" => self.define(&cx, number, typed("the definition", next())?).await,
             "map" | "map2" | "map2relaxed" => {
                 let items = typed("the items", next())?;
                 let name = if given.is_some() { "map_with" } else { "map" };
-                call.map(journal, make(name, given), items).await
+                call.map(journal, make(name, given)?, items).await
             }
             "reduce" => {
                 let items = typed("the items", next())?;
-                call.reduce(journal, make("reduce", None), items).await
+                call.reduce(journal, make("reduce", None)?, items).await
             }
-            "divide" => call.divide(journal, make("divide", None), next()).await,
+            "divide" => call.divide(journal, (make("divide", None)?, next())).await,
             "orbit" => {
                 let generators = next();
-                call.orbit(journal, make("images", Some(generators)), next()).await
+                call.orbit(journal, make("images", Some(generators))?, next()).await
             }
             other => Err(format!("the job knows no operation {other}")),
         }
@@ -97,12 +100,15 @@ impl Job {
 }
 
 impl Job {
-    /// Adds a definition, unless GAP says that it is wrong: no further call could be carried out.
-    fn define(&mut self, cx: &Context, definition: String) -> Answer {
-        self.definitions.push(definition);
-        let idle = Kernel::new(cx, "map", &self.definitions, &["IdFunc".to_owned()], None);
-        idle.call_here(cx, &[Value::List(Vec::new()), 0.into()])
-            .inspect_err(|_| drop(self.definitions.pop()))?;
+    /// Adds a definition, unless GAP says that it is wrong, or it is cancelled: no further call
+    /// could be carried out.
+    async fn define(&mut self, cx: &Context, request: u64, definition: String) -> Answer {
+        let mut definitions = self.definitions.clone();
+        definitions.push(definition);
+        let terms = Terms { request, radius: Distance::ZERO };
+        let idle = Kernel::new(cx, terms, "map", &definitions, &["IdFunc".to_owned()], None)?;
+        in_task(cx, run_task, (idle, 0, Vec::new())).await?;
+        self.definitions = definitions;
         Ok(Value::Nothing)
     }
 }
@@ -129,16 +135,40 @@ async fn run_task(cx: Context, (kernel, before, items): (Kernel, usize, Vec<Valu
     kernel.call(&cx, vec![Value::List(items), before.into()]).await
 }
 
+/// The same where no other task hears of an error: the whole request ends.
+async fn run_or_end(cx: Context, task: (Kernel, usize, Vec<Value>)) -> Answer {
+    let request = task.0.0.terms.request;
+    let answer = run_task(cx.clone(), task).await;
+    if answer.is_err() && !kernel::is_given_up(&answer) {
+        kernel::cancel(&cx, request);
+    }
+    answer
+}
+
+/// Has a task done on this PE. Another request can cancel it, as the main task does not wait for
+/// GAP with its thread.
+async fn in_task<F, A, R, T>(cx: &Context, task: F, argument: A) -> Answer<R>
+where
+    F: Fn(Context, A) -> T + Stateless,
+    A: Serialize + DeserializeOwned + Send + 'static,
+    R: Serialize + DeserializeOwned + Send + 'static,
+    T: Future<Output = Answer<R>> + Send + 'static,
+{
+    let task = AbortOnDrop::new(cx.spawn_at(cx.pe(), task, argument));
+    task.await.map_err(|error| lost(&error))?
+}
+
 /// The images of points, each under all generators.
 async fn images(cx: Context, made: Shared<Made>, points: Vec<Value>) -> Answer<Vec<Vec<Value>>> {
-    let images = Kernel(made).call(&cx, vec![Value::List(points), 0.into()]).await?;
+    let mut images = Kernel(made).call(&cx, vec![Value::List(points), 0.into()]).await?;
+    to_plain(&mut images);
     typed("the images of points", images)
 }
 
 /// A task: a part of a problem, and whether all tasks are supervised.
 async fn solve_part(cx: Context, (part, is_supervised): (Part, bool)) -> Answer {
     let cx = if is_supervised { cx.supervised() } else { cx };
-    divide::solve(&cx, part).await.map_err(|error| lost(&error))?
+    divide::solve(cx, part).await
 }
 
 impl Call<'_> {
@@ -173,7 +203,8 @@ impl Call<'_> {
         journal.complete(digest).pop().ok_or_else(|| "the journal has lost an orbit".to_owned())
     }
 
-    async fn orbit_anew(&self, kernel: Kernel, start: Value) -> Answer {
+    async fn orbit_anew(&self, kernel: Kernel, mut start: Value) -> Answer {
+        to_plain(&mut start);
         if self.options.length && self.options.radius == Distance::ONE {
             self.orbit_length(kernel, start).await
         } else {
@@ -205,7 +236,8 @@ impl Call<'_> {
             done = points.len();
             let size = self.chunk(level.len(), TASKS_EACH_ROUND);
             let images = self.tasks_anew(&kernel, chunked(size, level)).await?;
-            for image in flat(flat(images)?)? {
+            for mut image in flat(flat(images)?)? {
+                to_plain(&mut image);
                 if known.insert(image.clone()) {
                     points.push(image);
                 }
@@ -214,18 +246,19 @@ impl Call<'_> {
         Ok(if self.options.length { points.len().into() } else { Value::List(points) })
     }
 
-    async fn divide(self, journal: Option<&mut Kept>, kernel: Kernel, problem: Value) -> Answer {
-        let whole = Part::whole(kernel.clone(), problem, self.options.radius);
+    async fn divide(self, journal: Option<&mut Kept>, whole: Part) -> Answer {
         let Some(journal) = journal else {
-            let work = divide::solve(self.cx, whole);
-            return self.shown(None, work).await.map_err(|error| lost(&error))?;
+            return self.shown(None, in_task(self.cx, divide::solve, whole)).await;
         };
-        let top = Top::divide(self.cx, whole).await;
+        let kernel = whole.0.clone();
+        let top = in_task(self.cx, Top::divide, whole).await?;
         let parts = top.undivided();
-        let digest = kernel.digest(&divide::problems(&parts))?;
-        let part = |number: Range<usize>| (parts[number.start].clone(), self.is_supervised);
+        let digest = kernel.digest(&parts)?;
+        let part = |number: Range<usize>| {
+            ((kernel.clone(), parts[number.start].clone()), self.is_supervised)
+        };
         let solved = self.kept(journal, digest, (parts.len(), 1), solve_part, part).await?;
-        top.combine(self.cx, solved).await
+        in_task(self.cx, Top::combine, (kernel.clone(), top, solved)).await
     }
 
     /// The answers of tasks, each of which has this number of items at most.
@@ -283,18 +316,23 @@ impl Call<'_> {
             before += items.len();
             (kernel.clone(), before - items.len(), items)
         });
-        let (map, radius) = (map_async(run_task, tasks), self.options.radius);
-        let results = match self.spread {
-            Spread::Within => {
-                let work = map.within(radius).try_run(self.cx);
-                return self.shown(total, work).await.map_err(|error| lost(&error))?;
-            }
-            Spread::TwoLevel => self.shown(total, map.two_level(radius).run(self.cx)).await,
-            Spread::Relaxed => {
-                self.shown(total, map.two_level(radius).relaxed().run(self.cx)).await
-            }
-        };
-        results.map_err(|error| lost(&error))?.into_iter().collect()
+        let radius = self.options.radius;
+        if let Spread::Within = self.spread {
+            let work = map_async(run_task, tasks).within(radius).try_run(self.cx);
+            return self.shown(total, work).await.map_err(|error| lost(&error))?;
+        }
+        let mut map = map_async(run_or_end, tasks).two_level(radius);
+        if let Spread::Relaxed = self.spread {
+            map = map.relaxed();
+        }
+        let mut answers =
+            self.shown(total, map.run(self.cx)).await.map_err(|error| lost(&error))?;
+        // What was given up, was so because of another's error.
+        let of_error = |answer: &Answer| answer.is_err() && !kernel::is_given_up(answer);
+        if let Some(first) = answers.iter().position(of_error) {
+            answers.swap(0, first);
+        }
+        answers.into_iter().collect()
     }
 
     async fn shown<T>(&self, total: impl Into<Option<u64>>, work: impl Future<Output = T>) -> T {
@@ -312,14 +350,13 @@ impl Call<'_> {
 const UNSUPERVISED: &str =
     "a PE died, and with it points: with the option `supervised := true` others have copies";
 
-/// What GAP's error says of a task that has ended without an answer.
-fn lost(error: &TaskError) -> String {
-    match error {
-        TaskError::Lost { pe, .. } => format!(
-            "a task may have been lost with {pe}, which died: with the option `supervised := \
-             true` it runs again"
-        ),
-        error => error.to_string(),
+/// Makes one value of two that are equal in GAP: the empty list and the empty string.
+fn to_plain(value: &mut Value) {
+    match value {
+        Value::String(bytes) if bytes.is_empty() => *value = Value::List(Vec::new()),
+        Value::List(values) => values.iter_mut().for_each(to_plain),
+        Value::Record(components) => components.values_mut().for_each(to_plain),
+        _ => {}
     }
 }
 

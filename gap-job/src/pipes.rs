@@ -13,7 +13,8 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, Read as _, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::thread;
@@ -58,7 +59,8 @@ pub(crate) fn open(folder: &Path) -> Result<(Requests, Replies)> {
         inbox.has_ended = true;
         inbox.wake();
     })?;
-    Ok((Requests { inbox }, Replies { pipe: replies }))
+    let path = folder.join("replies");
+    Ok((Requests { inbox }, Replies { path, both: Some(replies), frames: None }))
 }
 
 /// The requests that have come.
@@ -139,25 +141,56 @@ impl Requests {
     }
 }
 
+/// The replies. A thread writes them: GAP does not read while its user is in the break loop.
 pub(crate) struct Replies {
+    path: PathBuf,
     /// Until GAP is there, this process is a reader, too: GAP would wait for a writer.
-    pipe: File,
+    both: Option<File>,
+    frames: Option<Sender<Vec<u8>>>,
 }
 
 impl Replies {
     /// From now on a write fails once GAP has ended.
-    pub(crate) fn gap_is_there(&mut self, folder: &Path) -> io::Result<()> {
-        self.pipe = File::options().write(true).open(folder.join("replies"))?;
+    pub(crate) fn gap_is_there(&mut self) -> io::Result<()> {
+        let mut pipe = File::options().write(true).open(&self.path)?;
+        self.both = None;
+        let (sender, frames) = channel::<Vec<u8>>();
+        self.frames = Some(sender);
+        let write = move || frames.iter().try_for_each(|frame| pipe.write_all(&frame));
+        thread::Builder::new().name("replies".to_owned()).spawn(write)?;
         Ok(())
     }
 
-    /// Sends an answer. `false`: GAP has ended.
-    pub(crate) fn send(&mut self, number: u64, answer: Answer) -> bool {
+    /// Sends an answer, unless GAP has ended: then the requests end, too.
+    pub(crate) fn send(&self, number: u64, answer: Answer) {
         let frame = match answer {
             Ok(Value::Nothing) => frame::request(number, &"+".into(), &[]),
             Ok(value) => frame::request(number, &"+".into(), &[value]),
             Err(message) => frame::request(number, &"-".into(), &[message.into()]),
         };
-        self.pipe.write_all(&frame).is_ok()
+        let _ = self.frames.as_ref().map(|frames| frames.send(frame));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, mkfifoat};
+    use ultramarine_testkit::bounded;
+
+    #[test]
+    fn a_reply_that_is_not_read_holds_nothing_up() {
+        let path = std::env::temp_dir().join(format!("ultramarine-pipes-{}", std::process::id()));
+        mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).expect("the folder can be written");
+        let mut reader = File::options().read(true).write(true).open(&path).expect("it is there");
+        let mut replies = Replies { path: path.clone(), both: None, frames: None };
+        let long = "long".repeat(1 << 20);
+        let length = frame::request(1, &"+".into(), &[long.as_str().into()]).len();
+        bounded(move || {
+            replies.gap_is_there().expect("it is a pipe");
+            replies.send(1, Ok(long.as_str().into()));
+        });
+        std::fs::remove_file(path).expect("it is ours");
+        bounded(move || reader.read_exact(&mut vec![0; length])).expect("it has come");
     }
 }

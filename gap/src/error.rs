@@ -1,5 +1,6 @@
 //! Why GAP has not computed a value.
 
+use crate::frame::BadFrame;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -80,8 +81,8 @@ impl GapError {
             GapError::NotFound { .. }
             | GapError::TooOld { .. }
             | GapError::NoStart { .. }
-            | GapError::Library { .. }
-            | GapError::Died { .. } => true,
+            | GapError::Library { .. } => true,
+            GapError::Died { how, .. } => !matches!(how, Death::TooLong { .. }),
             GapError::Said { .. }
             | GapError::NotSendable { .. }
             | GapError::GivenUp
@@ -121,12 +122,27 @@ pub enum Death {
         /// What is wrong with it.
         reason: String,
     },
+    /// Its reply was longer than allowed, and it was killed.
+    #[error("its reply is longer than {bytes_max} bytes, and it was killed")]
+    TooLong {
+        /// The limit of the settings.
+        bytes_max: usize,
+    },
     /// The system refused to start it, or to carry its messages.
     #[error("the system says: {reason}")]
     System {
         /// The system's message.
         reason: String,
     },
+}
+
+impl From<BadFrame> for Death {
+    fn from(bad: BadFrame) -> Self {
+        match bad {
+            BadFrame::TooLong { bytes_max } => Death::TooLong { bytes_max },
+            BadFrame::Unreadable(reason) => Death::BadReply { reason },
+        }
+    }
 }
 
 impl From<std::io::Error> for Death {

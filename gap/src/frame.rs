@@ -29,6 +29,26 @@ pub enum Answer {
     NotSendable(String),
 }
 
+/// Why some bytes are no frame.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadFrame {
+    /// It would be longer than allowed.
+    #[error("it is longer than {bytes_max} bytes")]
+    TooLong {
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// What is wrong with it, in words.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+impl From<String> for BadFrame {
+    fn from(reason: String) -> Self {
+        BadFrame::Unreadable(reason)
+    }
+}
+
 /// The tokens, with a space before each, and the bytes of the strings.
 #[derive(Default)]
 struct Writer {
@@ -121,20 +141,20 @@ fn small(value: &BigInt) -> Option<i64> {
 ///
 /// # Errors
 ///
-/// It is no frame of a reply; in words.
-pub fn reply(come: &[u8], length_max: usize) -> Result<Option<(u64, Answer, usize)>, String> {
+/// It is no frame of a reply.
+pub fn reply(come: &[u8], length_max: usize) -> Result<Option<(u64, Answer, usize)>, BadFrame> {
     let start = &come[..come.len().min(HEADER_BYTES_MAX)];
     let Some(end) = start.iter().position(|byte| *byte == b'\n') else {
         let is_whole = start.len() == HEADER_BYTES_MAX;
-        return if is_whole { Err(unreadable(start)) } else { Ok(None) };
+        return if is_whole { Err(unreadable(start).into()) } else { Ok(None) };
     };
     let header: Vec<_> = start[..end].split(|byte| *byte == b' ').collect();
-    let [number, tokens, bytes] = header[..] else { return Err(unreadable(&start[..end])) };
+    let [number, tokens, bytes] = header[..] else { return Err(unreadable(&start[..end]).into()) };
     let (number, tokens, bytes) = (parsed(number)?, parsed::<usize>(tokens)?, parsed(bytes)?);
     let tokens_end = tokens.saturating_add(end + 1);
     let length = tokens_end.saturating_add(bytes);
     if length > length_max {
-        return Err(format!("it is longer than {length_max} bytes"));
+        return Err(BadFrame::TooLong { bytes_max: length_max });
     }
     let Some(parts) = come.get(end + 1..length) else { return Ok(None) };
     let (tokens, bytes) = parts.split_at(tokens);
@@ -143,11 +163,11 @@ pub fn reply(come: &[u8], length_max: usize) -> Result<Option<(u64, Answer, usiz
         b"+" => Answer::Value(reader.value(0)?),
         b"-" => Answer::Error(reader.message()?),
         b"?" => Answer::NotSendable(reader.message()?),
-        other => return Err(unreadable(other)),
+        other => return Err(unreadable(other).into()),
     };
     match (reader.tokens, reader.bytes) {
         (None, []) => Ok(Some((number, answer, length))),
-        (rest, bytes) => Err(format!("{} follows its end", shown(rest.unwrap_or(bytes)))),
+        (rest, bytes) => Err(format!("{} follows its end", shown(rest.unwrap_or(bytes))).into()),
     }
 }
 
@@ -255,7 +275,8 @@ mod tests {
             assert_eq!(reply(&frame.as_bytes()[..cut], 1 << 20), Ok(None));
         }
         let expected = expected.map(|answer| Some((3, answer, length))).map_err(str::to_owned);
-        assert_eq!(reply(frame.as_bytes(), 1 << 20), expected);
+        let read = reply(frame.as_bytes(), 1 << 20);
+        assert_eq!(read.map_err(|bad| bad.to_string()), expected);
     }
 
     #[test]
@@ -299,7 +320,8 @@ mod tests {
     #[test]
     fn a_damaged_header_is_an_error() {
         let check = |frame: &str, expected: &str| {
-            assert_eq!(reply(frame.as_bytes(), 1000), Err(expected.to_owned()));
+            let bad = reply(frame.as_bytes(), 1000).expect_err(frame);
+            assert_eq!(bad.to_string(), expected);
         };
         check("hello\n", "`hello` is unknown");
         check("1 2 x\n", "`x` is unknown");

@@ -60,10 +60,10 @@ mod process;
 mod settings;
 mod value;
 
-pub use self::elsewhere::elsewhere;
+pub use self::elsewhere::{another, elsewhere};
 pub use self::error::{Death, GapError, WrongType};
 pub use self::pool::Pool;
-pub use self::process::Function;
+pub use self::process::{Function, Needs};
 pub use self::settings::Settings;
 pub use self::value::{Permutation, Value};
 

@@ -2,7 +2,7 @@
 
 use crate::child::{Broken, Patience};
 use crate::error::{Death, GapError};
-use crate::process::{Function, Process, Trouble};
+use crate::process::{Function, Needs, Process, Trouble};
 use crate::settings::Settings;
 use crate::value::Value;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -64,7 +64,7 @@ impl Pool {
     /// GAP says that there is an error, or the result cannot be sent, or GAP cannot be started, or
     /// has died in each try.
     pub fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, GapError> {
-        self.call_with(Function::Global(name), arguments, None)
+        self.call_with(Needs::default(), Function::Global(name), arguments, None)
     }
 
     /// Calls the function with this source text, which each process compiles once and keeps: what
@@ -74,7 +74,7 @@ impl Pool {
     ///
     /// As of [`call`](Self::call).
     pub fn call_source(&self, source: &str, arguments: &[Value]) -> Result<Value, GapError> {
-        self.call_with(Function::Source(source), arguments, None)
+        self.call_with(Needs::default(), Function::Source(source), arguments, None)
     }
 
     /// Calls a function, but GAP is killed, within some 20 ms, once the call `is_given_up`. (A task
@@ -89,7 +89,22 @@ impl Pool {
         function: Function<'_>,
         arguments: &[Value],
     ) -> Result<Value, GapError> {
-        self.call_with(function, arguments, Some(&is_given_up))
+        self.call_with(Needs::default(), function, arguments, Some(&is_given_up))
+    }
+
+    /// The same, in a GAP that has what the call needs.
+    ///
+    /// # Errors
+    ///
+    /// As of [`call_unless`](Self::call_unless); GAP may say them of what it needs, too.
+    pub fn call_with_needs(
+        &self,
+        is_given_up: impl Fn() -> bool,
+        needs: Needs<'_>,
+        function: Function<'_>,
+        arguments: &[Value],
+    ) -> Result<Value, GapError> {
+        self.call_with(needs, function, arguments, Some(&is_given_up))
     }
 
     /// Ends the processes that serve no call. A program does so behind `ultramarine::run`, so that
@@ -108,6 +123,7 @@ impl Pool {
 
     fn call_with(
         &self,
+        needs: Needs<'_>,
         function: Function<'_>,
         arguments: &[Value],
         is_given_up: Option<&dyn Fn() -> bool>,
@@ -117,7 +133,9 @@ impl Pool {
             let mut taken = self.take(is_given_up)?;
             let (limit, since) = (self.settings.limit, Instant::now());
             let patience = Patience { limit, since, is_given_up };
-            match taken.process().call(function, arguments, &patience) {
+            let process = taken.process();
+            let prepared = process.prepare(needs, &patience);
+            match prepared.and_then(|()| process.call(function, arguments, &patience)) {
                 Ok(value) => {
                     taken.give_back();
                     return Ok(value);
@@ -132,7 +150,7 @@ impl Pool {
                     let printed = taken.process().kill();
                     tracing::warn!("GAP died amid a call (try {tries}): {how}");
                     let would_die_again = match how {
-                        Death::TooSlow { .. } => true,
+                        Death::TooSlow { .. } | Death::TooLong { .. } => true,
                         // Of one that has served others, their remains may have filled it.
                         Death::OutOfMemory => taken.is_fresh,
                         _ => false,

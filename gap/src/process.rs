@@ -22,6 +22,17 @@ pub enum Function<'a> {
     Source(&'a str),
 }
 
+/// What calls need beside their arguments. Each GAP gets it once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Needs<'a> {
+    /// Source texts that it has read, in this order. Later calls of a pool need the same ones, and
+    /// perhaps more behind them.
+    pub texts: &'a [String],
+    /// The value of the global variable `UltramarineGiven`, with a number by which equal values
+    /// are known. A GAP keeps the last one.
+    pub given: Option<(u128, &'a Value)>,
+}
+
 /// Why a process has no result.
 #[derive(Debug)]
 pub(crate) enum Trouble {
@@ -47,6 +58,10 @@ pub(crate) struct Process {
     last: u64,
     /// The numbers of functions by their source text.
     compiled: HashMap<String, Value>,
+    /// The number of texts that it has read for calls.
+    texts: usize,
+    /// The number of the value that it has for calls.
+    given: Option<u128>,
 }
 
 impl Process {
@@ -72,6 +87,8 @@ impl Process {
             version: String::new(),
             last: 0,
             compiled: HashMap::new(),
+            texts: 0,
+            given: None,
         };
         let (limit, since) = (Some(settings.start_limit), Instant::now());
         let patience = Patience { limit, since, is_given_up };
@@ -120,6 +137,25 @@ impl Process {
         self.child.is_dead()
     }
 
+    /// Sends what a call needs, and is not there yet.
+    pub(crate) fn prepare(
+        &mut self,
+        needs: Needs<'_>,
+        patience: &Patience<'_>,
+    ) -> Result<(), Trouble> {
+        for text in needs.texts.iter().skip(self.texts) {
+            self.call_value(&"UltramarineReadText".into(), &[text.as_str().into()], patience)?;
+            self.texts += 1;
+        }
+        if let Some((number, value)) = needs.given.filter(|given| self.given != Some(given.0)) {
+            self.given = None;
+            let value = std::slice::from_ref(value);
+            self.call_value(&"UltramarineGive".into(), value, patience)?;
+            self.given = Some(number);
+        }
+        Ok(())
+    }
+
     pub(crate) fn call(
         &mut self,
         function: Function<'_>,
@@ -155,7 +191,7 @@ impl Process {
     fn answer(&mut self, patience: &Patience<'_>) -> Result<Value, Trouble> {
         let bad = |reason| Death::BadReply { reason };
         let (number, answer) = loop {
-            match frame::reply(&self.come, self.reply_bytes_max).map_err(bad)? {
+            match frame::reply(&self.come, self.reply_bytes_max)? {
                 Some((number, answer, length)) => {
                     self.come.drain(..length);
                     self.come.shrink_to(COME_BYTES_KEPT);

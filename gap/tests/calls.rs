@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 use std::thread;
-use ultramarine_gap::{GapError, Pool, Settings, Value};
+use ultramarine_gap::{Function, GapError, Needs, Pool, Settings, Value};
 
 static GAP: LazyLock<Pool> = LazyLock::new(|| Pool::new(Settings::default()));
 
@@ -97,6 +97,23 @@ fn threads_call_at_once() {
         }
     });
     assert!(format!("{pool:?}").contains("2 processes, 2 of them idle"), "{pool:?}");
+}
+
+#[test]
+fn what_calls_need_is_sent_once() {
+    let pool = Pool::new(Settings::default());
+    let texts = ["Add(ULTRAMARINE_COMPILED, 1);", "UltramarineNeeded := 7;"].map(str::to_owned);
+    let needed = "{} -> [ Number(ULTRAMARINE_COMPILED, IsInt), UltramarineGiven ]";
+    let call = |texts, number, given: i32| {
+        let given = given.into();
+        let needs = Needs { texts, given: Some((number, &given)) };
+        pool.call_with_needs(|| false, needs, Function::Source(needed), &[])
+    };
+    assert_eq!(call(&texts[..1], 1, 5), Ok(vec![1, 5].into()));
+    // By its number it is the same value, and what was read is not read again.
+    assert_eq!(call(&texts[..], 1, 6), Ok(vec![1, 5].into()));
+    assert_eq!(call(&texts[..], 2, 6), Ok(vec![1, 6].into()));
+    assert_eq!(pool.call_source("{} -> UltramarineNeeded", &[]), Ok(7.into()));
 }
 
 #[test]

@@ -181,7 +181,7 @@ fn a_start_that_is_given_up_makes_room_for_another() {
 }
 
 #[test]
-fn who_waits_for_a_gap_may_use_the_pool_to_decide_whether_to_give_up() {
+fn a_call_that_waits_for_a_gap_may_use_the_pool_to_decide_whether_to_give_up() {
     let pool = Pool::new(Settings::default().processes(1));
     let is_waiting = AtomicBool::new(false);
     let waits = || {
@@ -228,9 +228,15 @@ fn a_reply_that_makes_no_sense_is_no_result() {
         let (_, how, _) = died(pool.call_source(forges, &[reply.into()]));
         assert_eq!(how, Death::BadReply { reason: reason.to_owned() });
     }
-    let short = Pool::new(Settings::default().tries(1).reply_bytes_max(100_000));
-    let (_, how, _) = died(short.call_source("{} -> [ 1 .. 1000000 ]", &[]));
-    assert_eq!(how, Death::BadReply { reason: "it is longer than 100000 bytes".to_owned() });
+}
+
+#[test]
+fn too_long_a_reply_is_tried_nowhere_else() {
+    let short = Pool::new(Settings::default().tries(3).reply_bytes_max(100_000));
+    let result = short.call_source("{} -> [ 1 .. 1000000 ]", &[]);
+    assert!(!result.as_ref().is_err_and(GapError::is_of_this_place));
+    let (tries, how, _) = died(result);
+    assert_eq!((tries, how), (1, Death::TooLong { bytes_max: 100_000 }));
 }
 
 #[test]

@@ -61,12 +61,12 @@ fn a_task_that_is_cancelled_ends_its_gap() {
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
 /// Fails as if GAP were missing where it runs, this number of times.
-fn fails(times: u32) -> Result<u32, GapError> {
+fn fails(_: &Context, times: u32) -> Result<u32, GapError> {
     let runs = RUNS.fetch_add(1, Ordering::Relaxed) + 1;
     if runs <= times { Err(GapError::NotFound { program: "gap".to_owned() }) } else { Ok(runs) }
 }
 
-fn refuses(message: String) -> Result<u32, GapError> {
+fn refuses(_: &Context, message: String) -> Result<u32, GapError> {
     RUNS.fetch_add(1, Ordering::Relaxed);
     Err(GapError::Said { message })
 }

@@ -21,6 +21,7 @@ use crate::run::{self, JobArguments};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
+use std::time::Duration;
 use ultramarine_environment::variables;
 
 /// Where the results of parallel functions are kept.
@@ -33,6 +34,29 @@ struct JournalArguments {
     /// End a call if the journal cannot be written, instead of a warning.
     #[arg(long, requires = "journal")]
     journal_required: bool,
+}
+
+/// What the GAPs on the PEs may take.
+#[derive(clap::Args)]
+struct Limits {
+    /// Kill a GAP on a PE if a call, which is a task of a map or a step of another function, takes
+    /// longer, such as 10min. Up to two other PEs try then. Default: no limit.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    call_limit: Option<Duration>,
+    /// Kill a GAP on a PE if it needs more memory, such as 2GiB. Default: GAP's own limit.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    gap_memory: Option<u64>,
+}
+
+/// The bytes of a size.
+fn size(text: &str) -> Result<u64, String> {
+    let units = ["KiB", "MiB", "GiB", "TiB"].into_iter().zip(1..);
+    let of_unit = |(unit, power): (&str, u32)| {
+        let number = text.trim().strip_suffix(unit)?.trim_end().parse::<u64>().ok()?;
+        number.checked_mul(1 << (10 * power)).filter(|bytes| *bytes > 0)
+    };
+    let wrong = "a size such as 500MiB or 2GiB is expected (KiB, MiB, GiB or TiB)";
+    units.into_iter().find_map(of_unit).ok_or_else(|| wrong.to_owned())
 }
 
 /// Start GAP with parallel functions, such as `ParMap`: they run on the processes of a job, which
@@ -59,6 +83,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     packages: bool,
     #[command(flatten)]
+    limits: Limits,
+    #[command(flatten)]
     journal: JournalArguments,
     /// The file that GAP runs.
     script: Option<PathBuf>,
@@ -83,11 +109,13 @@ pub(crate) enum GapError {
         .0.display()
     )]
     NoJob(PathBuf),
-    #[error("the job has ended before GAP could begin ({0}): what it says stands above")]
+    #[error(
+        "the job has ended before GAP could begin ({0}): if it has said why, that stands above"
+    )]
     NoStart(ExitStatus),
     #[error("the job has not begun within {} s, and was ended", .0.as_secs())]
-    Silent(std::time::Duration),
-    #[error("the job ended with {0}: what it says stands above")]
+    Silent(Duration),
+    #[error("the job ended with {0}: if it has said why, that stands above")]
     JobFailed(ExitStatus),
     #[error("the file of the journal: {0}")]
     Journal(std::io::Error),
@@ -151,6 +179,13 @@ fn job_command(arguments: &Arguments, folder: &Path) -> Result<Command> {
         let file = std::path::absolute(file).map_err(GapError::Journal)?;
         words.extend(["--journal".into(), file.into()]);
     }
+    let limits = [
+        ("--call-limit-ms", arguments.limits.call_limit.map(|limit| limit.as_millis().max(1))),
+        ("--gap-memory-bytes", arguments.limits.gap_memory.map(u128::from)),
+    ];
+    for (flag, limit) in limits {
+        words.extend(limit.iter().flat_map(|limit| [flag.into(), limit.to_string().into()]));
+    }
     words.extend(arguments.flags.iter().cloned());
     if let Some(pes) = arguments.pes {
         let mut command = Command::new(&words[0]);
@@ -173,6 +208,13 @@ if setpriv --pdeathsig KILL true 2>/dev/null; then exec setpriv --pdeathsig KILL
 exec "$@"
 "#;
 
+/// Loads the package. GAP would go on without one for which it is too old, or that is damaged.
+const LOAD: &str = r#"if LoadPackage("ultramarine", false) <> true then
+    PrintTo("*errout*", "Error, GAP ", GAPInfo.Version, " cannot load the package `ultramarine`, ",
+            "which needs GAP 4.12 or later\n");
+    QuitGap(1);
+fi;"#;
+
 /// GAP with its package, which then opens the pipes.
 fn front_command(arguments: &Arguments, gap: &Path, folder: &Path) -> Command {
     let mut command = Command::new("sh");
@@ -182,7 +224,7 @@ fn front_command(arguments: &Arguments, gap: &Path, folder: &Path) -> Command {
     }
     let folder = folder.display().to_string();
     let connect = format!("UltramarineConnect({});", quoted(&folder));
-    command.args(["-l", &format!(";{folder}"), "-c", r#"LoadPackage("ultramarine", false);;"#]);
+    command.args(["-l", &format!(";{folder}"), "-c", LOAD]);
     command.args(["-c", &connect]);
     if let Some(script) = &arguments.script {
         let prepare = format!("UltramarinePrepareScript({});", quoted(&script.to_string_lossy()));

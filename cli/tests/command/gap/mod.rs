@@ -1,12 +1,15 @@
 //! `ultramarine gap`: scripts, what is said of their errors, and deaths. Jobs are those of the
 //! program `ultramarine-gap` beside the command.
 
+mod interrupts;
 mod journal;
+mod link;
+mod moves;
+mod package;
 
 use crate::harness::{MARK, Stage, nothing_is_left, run, ultramarine};
 use crate::real::launcher;
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use ultramarine_testkit::{Ended, behind, eventually, marked};
@@ -59,7 +62,7 @@ check(ParMap(IdFunc, mixed), mixed);
 fn other_skeletons_return_what_gap_returns() {
     succeeds(
         "gap-others",
-        r"
+        r#"
 check(ParReduce(\+, [1..1000]), 500500);
 check(ParReduce(Concatenation, List([1..100], String)), Concatenation(List([1..100], String)));
 check(ParReduce(\+, [5]), 5);
@@ -73,7 +76,9 @@ check(ParOrbit(m11, [1, 2, 3, 4, 5], OnTuples : length := true), 7920);
 check(ParOrbit(m11, [1, 2], OnSets : length := true, radius := 1/2), 55);
 check(ParOrbit([], 1 : length := true), 1);
 check(ParOrbit([], 1), [1]);
-",
+check(ParOrbit([1], [], {x, g} -> ""), [[]]);
+check(ParOrbit([1], [], {x, g} -> "" : length := true), 1);
+"#,
     );
 }
 
@@ -91,6 +96,8 @@ check(ParDeterminant([[0, 1], [1, 0]]), -1);
 # An image modulo each second prime is missing, and others take their place.
 image := function(p, n) if p mod 4 = 1 then return fail; fi; return [n mod p, -n mod p]; end;;
 check(ParHomomorphicImages(image, 10^40, 10^40), [10^40, -10^40]);
+check(ParHomomorphicImages({p, d} -> 0, 1, 0), 0);
+check(ParHomomorphicImages({p, d} -> [0, 0], 1, 0), [0, 0]);
 ",
     );
 }
@@ -320,6 +327,12 @@ impl Running {
             .expect("GAP is in front")
     }
 
+    /// Waits for the end of the command.
+    fn ends(&mut self) {
+        let has_ended = |child: &mut Child| !matches!(child.try_wait(), Ok(None));
+        eventually("it ends", || self.child.as_mut().is_none_or(has_ended));
+    }
+
     /// How all ends when this process is killed; no process and no folder may be left.
     fn ends_without(self, process: i32) -> (Option<i32>, String) {
         self.ends_by(process, Signal::KILL)
@@ -329,8 +342,7 @@ impl Running {
     fn ends_by(mut self, process: i32, signal: Signal) -> (Option<i32>, String) {
         let folder = format!("ultramarine-gap-{}-0", self.own());
         kill_process(Pid::from_raw(process).expect("a process"), signal).expect("it runs");
-        let has_ended = |child: &mut Child| !matches!(child.try_wait(), Ok(None));
-        eventually("it ends", || self.child.as_mut().is_none_or(has_ended));
+        self.ends();
         let child = self.child.take().expect("it ends once");
         let output = child.wait_with_output().expect("it is a child of ours");
         nothing_is_left(self.mark);
@@ -414,28 +426,4 @@ fn the_death_of_the_command_ends_all() {
     let Some(running) = Running::start("gap-command", "") else { return };
     let own = running.own();
     assert_eq!(running.ends_without(own).0, None);
-}
-
-#[test]
-fn a_call_that_is_interrupted_and_left_is_cancelled() {
-    let (mark, stage) = ("gap-interrupted", Stage::new("gap-interrupted"));
-    let mut command = ultramarine(&["gap", "--pes", "2"]);
-    command.current_dir(stage.bin()).env(MARK, mark).env("ULTRAMARINE_THREADS", "1");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().expect("it was built");
-    let mut input = child.stdin.take().expect("it is piped");
-    let mut type_in = |text: &str| input.write_all(text.as_bytes()).expect("GAP reads");
-    type_in(WAITING);
-    type_in("ParMap(wait, [1..6]);\n");
-    let mut running = Running { stage, mark, child: Some(child) };
-    running.has_begun(2);
-    let front = Pid::from_raw(running.front()).expect("a process");
-    kill_process(front, Signal::INT).expect("it runs");
-    type_in("quit;\nPrint(ParMap(x -> 2 * x, [1..3]), \"\\n\");\n");
-    drop(input);
-    let child = running.child.take().expect("it ends once");
-    let output = child.wait_with_output().expect("it is a child of ours");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("[ 2, 4, 6 ]") && output.status.success(), "{said}");
-    nothing_is_left(mark);
 }

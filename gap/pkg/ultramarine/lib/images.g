@@ -21,10 +21,11 @@ BIND_GLOBAL("ParHomomorphicImages", function(f, data, bound)
     product := 1;
     primes := [];
     images := [];
-    while product <= 2 * bound do
+    # One image at least says what the result is: an integer, or a list.
+    while product <= 2 * bound or images = [] do
         more := product;
         pending := [];
-        while more <= 2 * bound do
+        while more <= 2 * bound or pending = [] do
             prime := PrevPrimeInt(prime);
             if prime = 2 then
                 ErrorNoReturn("ParHomomorphicImages: there are no more primes below 2^28");

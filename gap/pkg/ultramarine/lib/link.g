@@ -20,36 +20,51 @@ BIND_GLOBAL("ULTRAMARINE_CheckLink", function()
     fi;
 end);
 
-##  The next reply. After an interrupt the rest of it can be read by another
-##  call.
-BIND_GLOBAL("ULTRAMARINE_NextReply", function(link)
-    local line, length, numbers, frame;
-    if link.numbers = fail then
-        # GAP sees an interrupt between two calls, and not in a call of the system.
-        repeat until UNIXSelect([ link.descriptor ], [], [], 0, 100000) > 0;
-        line := ReadLine(link.replies);
-        if line = fail then
-            link.is_open := false;
-            ULTRAMARINE_CheckLink();
+##  Reading takes from the pipe what is there, up to this number of bytes. With less than GAP's own
+##  buffer has, a part would stay there, where "UNIXSelect" does not see it.
+BIND_GLOBAL("ULTRAMARINE_BYTES_AT_ONCE", 2^20);
+
+##  The next reply, for the request of this number. GAP sees an interrupt between two statements. So
+##  one statement reads and keeps what it has read: whatever the break loop leads to, none is lost.
+BIND_GLOBAL("ULTRAMARINE_NextReply", function(link, name, number)
+    local come, size, head, length, numbers, ready, chunk, frame, check;
+    check := function()
+        if link.number <> number then
+            ErrorNoReturn(name, ": a call in the break loop has cancelled this one");
         fi;
-        Remove(line);
-        link.parts := "";
-        link.numbers := List(SplitStringInternal(line, " ", ""), INT_STRING);
-    fi;
-    numbers := link.numbers;
-    length := numbers[2] + numbers[3];
-    while Length(link.parts) < length do
-        line := ReadAll(link.replies, length - Length(link.parts));
-        if line = fail or line = "" then
-            link.is_open := false;
-            ULTRAMARINE_CheckLink();
+    end;
+    size := Sum(link.come, Length);
+    length := fail;
+    repeat
+        if length = fail then
+            come := Concatenation(link.come);
+            head := Position(come, '\n');
+            if head <> fail then
+                numbers := List(SplitStringInternal(come{[ 1 .. head - 1 ]}, " ", ""), INT_STRING);
+                length := head + numbers[2] + numbers[3];
+            fi;
         fi;
-        Append(link.parts, line);
-    od;
-    link.numbers := fail;
+        if length = fail or size < length then
+            # A call of the system ends late at an interrupt, so this one is short.
+            repeat
+                ready := UNIXSelect([ link.descriptor ], [], [], 0, 100000);
+                check();
+            until ready > 0;
+            ADD_LIST(link.come, READ_ALL_FILE(link.file, ULTRAMARINE_BYTES_AT_ONCE));
+            chunk := link.come[Length(link.come)];
+            if chunk = fail then
+                link.is_open := false;
+                ULTRAMARINE_CheckLink();
+            fi;
+            size := size + Length(chunk);
+        fi;
+    until length <> fail and size >= length;
+    come := Concatenation(link.come);
+    check();
+    link.come := [ come{[ length + 1 .. Length(come) ]} ];
     frame := rec(
-        tokens := SplitStringInternal(link.parts{[ 1 .. numbers[2] ]}, " ", ""),
-        bytes := link.parts{[ numbers[2] + 1 .. length ]},
+        tokens := SplitStringInternal(come{[ head + 1 .. head + numbers[2] ]}, " ", ""),
+        bytes := come{[ head + numbers[2] + 1 .. length ]},
         at := 1,
         byte := 1,
     );
@@ -70,22 +85,23 @@ end);
 
 ##  Asks the job, and returns its answer. The name is that of the function that the user calls.
 BIND_GLOBAL("ULTRAMARINE_Ask", function(name, request)
-    local link, frame, reply;
+    local link, frame, reply, number;
     ULTRAMARINE_CheckLink();
     link := ULTRAMARINE_LINK;
     frame := ULTRAMARINE_RequestFrame(request);
     if frame = fail then
         ErrorNoReturn(name, ": this cannot leave GAP: ", ULTRAMARINE_REFUSED);
     fi;
-    link.number := link.number + 1;
+    number := link.number + 1;
+    link.number := number;
     link.is_busy := true;
-    if not ULTRAMARINE_Send(link.requests, link.number, frame) then
+    if not ULTRAMARINE_Send(link.requests, number, frame) then
         link.is_open := false;
         ULTRAMARINE_CheckLink();
     fi;
     repeat
-        reply := ULTRAMARINE_NextReply(link);
-    until reply.number = link.number;
+        reply := ULTRAMARINE_NextReply(link, name, number);
+    until reply.number = number;
     link.is_busy := false;
     if reply.kind = "-" then
         ErrorNoReturn(name, ": ", reply.values[1]);
@@ -101,9 +117,10 @@ BIND_GLOBAL("UltramarineConnect", function(folder)
     ULTRAMARINE_LINK := rec(
         requests := OutputTextFile(Concatenation(folder, "/requests"), true),
         replies := replies,
+        file := replies![1],
         descriptor := FileDescriptorOfStream(replies),
         number := 0,
-        numbers := fail,
+        come := [],
         is_busy := false,
         is_open := true,
     );

@@ -6,9 +6,6 @@
 ##  have come as source text; "coordinate.g" sends them.
 ##
 
-##  The number of definitions that this GAP has read.
-ULTRAMARINE_DEFINED := 0;
-
 ##  The values of f for some items, before which there are this many others in their list. What is
 ##  said of an error begins with the place of its item.
 BIND_GLOBAL("ULTRAMARINE_List", function(items, before, f)
@@ -26,16 +23,22 @@ BIND_GLOBAL("ULTRAMARINE_KERNELS", rec(
     ##  The values of some items.
     map := f -> { items, before } -> ULTRAMARINE_List(items, before, f),
 
-    ##  The same, of a function that needs one more value.
-    map_with := f -> { items, before, given } ->
-        ULTRAMARINE_List(items, before, x -> f(x, given)),
+    ##  The same, of a function that needs one more value. It may change this for its own items.
+    map_with := f -> function(items, before)
+        local given;
+        given := StructuralCopy(UltramarineGiven);
+        return ULTRAMARINE_List(items, before, x -> f(x, given));
+    end,
 
     ##  Some items, combined from left to right.
     reduce := f -> { items, before } -> Iterated(items, f),
 
     ##  Of each of some points, the images under the generators.
-    images := act -> { points, before, generators } ->
-        List(points, x -> List(generators, g -> act(x, g))),
+    images := act -> function(points, before)
+        local generators;
+        generators := StructuralCopy(UltramarineGiven);
+        return List(points, x -> List(generators, g -> act(x, g)));
+    end,
 
     ##  A step of divide and conquer.
     divide := { is_trivial, solve, divide, combine } -> function(step, arguments...)
@@ -59,13 +62,7 @@ BIND_GLOBAL("ULTRAMARINE_KERNELS", rec(
     end,
 ));
 
-##  The kernel of this name, made of these functions, after these definitions. There are never
-##  fewer definitions than before.
-BIND_GLOBAL("UltramarineKernel", function(name, definitions, functions)
-    while ULTRAMARINE_DEFINED < Length(definitions) do
-        UltramarineReadText(definitions[ULTRAMARINE_DEFINED + 1]);
-        ULTRAMARINE_DEFINED := ULTRAMARINE_DEFINED + 1;
-    od;
-    functions := List(functions, text -> ULTRAMARINE_COMPILED[UltramarineCompile(text)]);
-    return CallFuncList(ULTRAMARINE_KERNELS.(name), functions);
+##  The kernel of this name, made of these functions.
+BIND_GLOBAL("UltramarineKernel", function(name, functions)
+    return CallFuncList(ULTRAMARINE_KERNELS.(name), List(functions, UltramarineFunction));
 end);

@@ -45,8 +45,16 @@ BIND_GLOBAL("UltramarineReadText", function(text)
     ULTRAMARINE_FailAfterErrors();
 end);
 
-##  Compiles the source text of a function, and gives it a number.
-BIND_GLOBAL("UltramarineCompile", function(text)
+##  A value that many calls need, until they need another.
+UltramarineGiven := fail;
+
+##  Keeps such a value.
+BIND_GLOBAL("UltramarineGive", function(value)
+    UltramarineGiven := value;
+end);
+
+##  The function with this source text.
+BIND_GLOBAL("UltramarineFunction", function(text)
     local function_of_text, compiled;
     function_of_text := ReadAsFunction(InputTextString(Concatenation("return ", text, "\n;")));
     ULTRAMARINE_FailAfterErrors();
@@ -54,7 +62,12 @@ BIND_GLOBAL("UltramarineCompile", function(text)
     if not IsFunction(compiled) then
         Error("this is no function: ", text);
     fi;
-    Add(ULTRAMARINE_COMPILED, compiled);
+    return compiled;
+end);
+
+##  Compiles the source text of a function, and gives it a number.
+BIND_GLOBAL("UltramarineCompile", function(text)
+    Add(ULTRAMARINE_COMPILED, UltramarineFunction(text));
     return Length(ULTRAMARINE_COMPILED);
 end);
 

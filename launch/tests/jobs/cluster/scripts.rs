@@ -3,7 +3,7 @@
 use super::{Folder, the_command};
 use crate::common::cluster::{Cluster, run};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use ultramarine_journal::inspect;
 use ultramarine_testkit::eventually;
@@ -108,7 +108,10 @@ Print(Set(ParMap(host, [1, 2])), "\n");
 
 #[test]
 fn gap_computes_on_all_hosts_of_a_script() {
-    if !Command::new("gap").arg("--version").output().is_ok_and(|ended| ended.status.success()) {
+    // GAP 4.12 crashes when it is asked for its version.
+    let mut gap = Command::new("gap");
+    gap.args(["-q", "-A", "-c", "QuitGap(0);"]).stdin(Stdio::null());
+    if !gap.output().is_ok_and(|ended| ended.status.success()) {
         println!("skipped: GAP is not installed");
         return;
     }

@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use std::mem::replace;
 use ultramarine_journal::Digest;
 use ultramarine_runtime::error::TaskError;
-use ultramarine_runtime::executor::{Context, Future, Portable, Shared};
+use ultramarine_runtime::executor::{AbortOnDrop, Context, Future, Portable, Shared};
 use ultramarine_runtime::wire::encode;
 use ultramarine_topology::{Distance, Pe};
 
@@ -310,7 +310,8 @@ where
     ) -> Result<Option<Vec<R>>, TableError> {
         let cx = self.cx.unsupervised();
         let living = (0..cx.pes()).map(Pe::new).filter(|pe| !cx.is_dead(*pe));
-        let tasks: Vec<_> = living.map(|pe| spawn(&cx, pe)).collect();
+        // A search that is dropped ends them.
+        let tasks: Vec<_> = living.map(|pe| AbortOnDrop::new(spawn(&cx, pe))).collect();
         let (mut results, mut is_lost) = (Vec::new(), false);
         // Each is awaited: none may add states when the next level has begun.
         for task in tasks {

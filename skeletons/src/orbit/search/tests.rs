@@ -1,8 +1,10 @@
 //! A PE that is asked for what it owns has heard of the same deaths.
 
 use super::*;
-use crate::orbit::Successors;
+use crate::orbit::{Successors, reachable_batched};
 use crate::table::job_of_two;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 const STATES: u32 = 100;
@@ -45,5 +47,38 @@ fn levels_are_not_counted_before_the_news() {
         let table = states(&cx).await;
         let count = count_levels(cx.clone(), (table.reference(), vec![OTHER]));
         assert_eq!(with_late_news(&cx, &table, count).await, Ok(vec![50, 50]));
+    });
+}
+
+/// The number of functions that wait.
+static WAITING: AtomicU32 = AtomicU32::new(0);
+
+struct Waiting;
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        WAITING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_search_that_is_dropped_ends_its_tasks() {
+    job_of_two(async |cx| {
+        let wait = async |cx: Context, _: Shared<()>, states: Vec<u32>| {
+            WAITING.fetch_add(1, Ordering::Relaxed);
+            let waiting = Waiting;
+            cx.sleep(Duration::from_hours(1)).await;
+            drop(waiting);
+            Ok(vec![Vec::new(); states.len()])
+        };
+        let is = async |number| {
+            while WAITING.load(Ordering::Relaxed) != number {
+                cx.sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let search = Box::pin(reachable_batched(wait, (), 0).run(&cx));
+        // What it returns is the search, which is dropped as it is, and not as a task's.
+        futures_util::future::select(search, pin!(is(1))).await;
+        is(0).await;
     });
 }
