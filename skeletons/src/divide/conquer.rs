@@ -268,8 +268,8 @@ where
         }
     }
 
-    /// Solves the youngest of the oldest parts, unless it is stolen, or has to wait for the end of a
-    /// pause.
+    /// Solves the youngest of the oldest parts, unless it is stolen, or has to wait for the end of
+    /// a pause.
     #[cold]
     #[inline(never)]
     fn solve_oldest(&mut self, level: u32) -> Solved<A::Solution> {

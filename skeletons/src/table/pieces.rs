@@ -55,7 +55,7 @@ pub(super) fn send_in_pieces<K: TableKey, V: TableValue>(
     while let Some(bytes) = pieces.next() {
         let (from, is_last, bytes) = (cx.pe(), pieces.peek().is_none(), bytes.to_vec());
         let piece = LetterPiece { id, from, what, is_first, is_last, bytes };
-        cx.tell(to, async |cx: Context, piece| receive::<K, V>(&cx, piece), piece)?;
+        cx.tell_fn(to, |cx: &Context, piece| receive::<K, V>(cx, piece), piece)?;
         is_first = false;
     }
     Ok(())

@@ -16,12 +16,7 @@ const WORK: &str = "--upto 20000 --tasks 400";
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let ours = |flags: &str| bench.program("sum_euler", &format!("{WORK} --json {flags}"));
-    let names = [
-        "sequential",
-        "2 PEs x 1 thread",
-        "1 PE x 2 threads",
-        "rayon, 2 threads",
-    ];
+    let names = ["sequential", "2 PEs x 1 thread", "1 PE x 2 threads", "rayon, 2 threads"];
     let programs = [
         ours("--threads 1 --skeleton sequential"),
         bench.on(2, &ours("--threads 1")),

@@ -19,16 +19,8 @@ struct TreeFlags {
 const SHARE_MIN: f64 = 98.0;
 
 const TREES: [TreeFlags; 2] = [
-    TreeFlags {
-        name: "T1L",
-        flags: "-t 1 -a 3 -d 13 -b 4 -r 29",
-        nodes: 102_181_082,
-    },
-    TreeFlags {
-        name: "T3L",
-        flags: "-t 0 -b 2000 -q 0.200014 -m 5 -r 7",
-        nodes: 111_345_631,
-    },
+    TreeFlags { name: "T1L", flags: "-t 1 -a 3 -d 13 -b 4 -r 29", nodes: 102_181_082 },
+    TreeFlags { name: "T3L", flags: "-t 0 -b 2000 -q 0.200014 -m 5 -r 7", nodes: 111_345_631 },
 ];
 
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {

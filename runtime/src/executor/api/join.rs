@@ -33,7 +33,7 @@ impl<T: std::future::Future> std::future::Future for OnGrowingStack<T> {
     type Output = T::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<T::Output> {
-        let Some(future) = &mut self.0 else { unreachable!("a future is polled until it has ended") };
+        let future = self.0.as_mut().expect("it is there until this is dropped");
         on_growing_stack(|| future.as_mut().poll(cx))
     }
 }
