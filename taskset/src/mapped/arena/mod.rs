@@ -191,8 +191,11 @@ impl Space {
     /// The file system is full.
     fn reserve_again(&self) -> Result<()> {
         let committed = self.committed();
-        let reserved = reserve(&self.file, 0, self.layout.front_bytes())
-            .and_then(|()| self.reserve(0, committed));
+        let front = reserve(&self.file, 0, self.layout.front_bytes());
+        let reserved = match committed {
+            0 => front,
+            _ => front.and_then(|()| self.reserve(0, committed)),
+        };
         reserved.map_err(|error| self.no_room(committed * PAGE_BYTES, error))
     }
 
@@ -211,12 +214,11 @@ impl Memory for Space {
 
 /// Has the file system keep room for these bytes.
 fn reserve(file: &File, from: u64, bytes: u64) -> Result<(), Errno> {
-    while bytes > 0 {
+    loop {
         match fallocate(file, FallocateFlags::empty(), from, bytes) {
             // A large reservation that a signal breaks off begins anew.
             Err(Errno::INTR) => {}
             done => return done,
         }
     }
-    Ok(())
 }

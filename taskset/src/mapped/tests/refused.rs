@@ -106,7 +106,7 @@ fn processes_of_one_job_wait_while_one_opens_the_arena() {
         let (end, is_to_end) = mpsc::channel();
         let slow = move || {
             begun.send(()).unwrap();
-            is_to_end.recv().unwrap()
+            is_to_end.recv().unwrap();
         };
         let open = &open;
         let first = scope.spawn(move || open(1, &slow).map(drop));
