@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_part_that_must_stay_keeps_no_other_from_thieves() {
-        let near = |part: &u32| if *part % 3 == 0 { Distance::ZERO } else { Distance::ONE };
+        let near = |part: &u32| if part.is_multiple_of(3) { Distance::ZERO } else { Distance::ONE };
         for threads in 1..=2 {
             let mut backlog = Backlog::new(threads, 2);
             (0..9).for_each(|part| backlog.push(part));
