@@ -7,6 +7,9 @@
 //!
 //! A worker may meet tasks of other sets in the file, which a job with other parameters has left.
 //! So each set keeps its parameters in a cell, and is named by them.
+//!
+//! A unit in which worker after worker dies is given up: its result, and that of its set, says so.
+//! It is no error of the worker that meets it, or a set that was left would fail other jobs.
 
 use crate::{Job, Report};
 use serde::de::DeserializeOwned;
@@ -103,8 +106,8 @@ pub(crate) async fn run_in_arena<U: Units>(
     let (place, arena) = Place::new(job, file, units).await?;
     let kept = place.prepare(&arena, units)?;
     let mut computed = 0;
-    let mut failed = None;
-    if outcome::<U>(&arena, &place.set)?.is_none() {
+    let mut failed = Vec::new();
+    if outcome::<U>(&arena, &place)?.is_none() {
         let work = async |_, place: Place| place.work::<U>().map_err(Failure::from);
         let mut workers = Vec::new();
         for pe in (0..cx.pes()).map(Pe::new) {
@@ -115,15 +118,21 @@ pub(crate) async fn run_in_arena<U: Units>(
         for worker in workers {
             match worker.await {
                 Ok(Ok(units)) => computed += units,
-                Ok(Err(failure)) => failed = failed.or(Some(Error::from(failure))),
+                Ok(Err(failure)) => failed.push(Error::from(failure)),
                 Err(TaskError::Lost { .. }) => {}
-                Err(error) => failed = failed.or(Some(error.into())),
+                Err(error) => failed.push(error.into()),
             }
         }
     }
-    let found = outcome::<U>(&arena, &place.set)?;
-    let unfinished = || failed.unwrap_or_else(|| Error::other("--arena: no worker was left"));
-    Ok(ArenaRun { found: found.ok_or_else(unfinished)?, start, kept, computed })
+    let Some(found) = outcome::<U>(&arena, &place)? else {
+        let first = failed.into_iter().next();
+        return Err(first.unwrap_or_else(|| Error::other("--arena: no worker was left")));
+    };
+    // The others have done its work.
+    for error in failed {
+        eprintln!("--arena: a worker has left: {error}");
+    }
+    Ok(ArenaRun { found, start, kept, computed })
 }
 
 /// Refuses a job whose processes have no memory that all of them can see.
@@ -141,10 +150,20 @@ pub fn require_one_host(topology: &Topology) -> Result<()> {
     }
 }
 
+/// What a set comes to: the sum of its units, or the number of one that was given up.
+type Outcome<U> = std::result::Result<<U as Units>::Found, u64>;
+
 /// What the set has come to, if it has finished.
-fn outcome<U: Units>(arena: &Arena, set: &str) -> Result<Option<U::Found>> {
-    let outcome = arena.join()?.set(set)?.outcome()?;
-    Ok(outcome.map(|found| serde_json::from_slice(&found)).transpose()?)
+fn outcome<U: Units>(arena: &Arena, place: &Place) -> Result<Option<U::Found>> {
+    let Some(outcome) = arena.join()?.set(&place.set)?.outcome()? else { return Ok(None) };
+    let found = serde_json::from_slice::<Outcome<U>>(&outcome)?.map_err(|unit| {
+        let file = place.file.display();
+        Error::other(format!(
+            "--arena: more than {DEATHS_MAX} workers have died in the unit {unit}, and it was \
+             given up: to try it again, remove `{file}`"
+        ))
+    });
+    found.map(Some)
 }
 
 /// The cell of a set with its parameters.
@@ -154,7 +173,7 @@ const WHOLE: Code = [0; 16];
 /// The code of the continuation.
 const SUM: Code = [0xff; 16];
 
-/// The most workers that may die in a unit. (A job that is killed from outside may lose a few in
+/// The most workers that may die in a unit while others live. (Some may be killed from outside in
 /// the same one.)
 const DEATHS_MAX: u16 = 10;
 
@@ -227,8 +246,7 @@ impl Place {
         }
         set.then(SUM, &[])?;
         set.add(0, WHOLE, &units.whole())?;
-        let done: Vec<_> = set.results().collect::<std::result::Result<_, _>>()?;
-        Ok(done.len())
+        set.results().try_fold(0, |count, unit| Ok(unit.map(|_| count + 1)?))
     }
 
     /// Works until the set has finished; returns the number of its units that it has done.
@@ -251,9 +269,7 @@ impl Place {
                 return sum::<U>(&set);
             }
             if call.deaths() > DEATHS_MAX {
-                let (unit, deaths) = (call.number(), call.deaths());
-                let what = format!("--arena: {deaths} workers have died in the unit {unit}");
-                return Err(Error::other(what));
+                return Ok(serde_json::to_vec(&None::<U::Found>)?);
             }
             let parameters = set.cell(PARAMETERS)?.read()?;
             computed += u64::from(parameters == self.parameters);
@@ -266,9 +282,13 @@ impl Place {
 fn sum<U: Units>(set: &TaskSet<'_>) -> Result<Vec<u8>> {
     let mut sum = U::Found::default();
     for unit in set.results() {
-        U::add(&mut sum, serde_json::from_slice(&unit?.1)?);
+        let (number, found) = unit?;
+        let Some(found) = serde_json::from_slice(&found)? else {
+            return Ok(serde_json::to_vec(&Outcome::<U>::Err(number))?);
+        };
+        U::add(&mut sum, found);
     }
-    Ok(serde_json::to_vec(&sum)?)
+    Ok(serde_json::to_vec(&Outcome::<U>::Ok(sum))?)
 }
 
 /// Does a unit, and adds to the set what it leaves.
@@ -296,7 +316,7 @@ fn run_unit<U: Units>(units: &U, call: &Call<'_>, set: &TaskSet<'_>) -> Result<V
             }
         }
     }
-    Ok(serde_json::to_vec(&found)?)
+    Ok(serde_json::to_vec(&Some(found))?)
 }
 
 /// A number that no other job has. A root that has taken another's place has that one's, if any

@@ -5,12 +5,13 @@ use serde_json::Value;
 use std::fs::{self, File, Permissions, metadata};
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 use ultramarine::Topology;
-use ultramarine::taskset::{Arena, Error, Options};
+use ultramarine::taskset::{Arena, Call, Error, Options};
 use ultramarine_examples::require_one_host;
 use ultramarine_testkit::{behind, eventually, kill, marked, racks, run};
 
@@ -26,6 +27,13 @@ const PROGRAMS: [(Program, &str, &str); 4] = [
 const LONG: &str = "--upto 12000 --tasks 400";
 const LONG_SUM: u64 = 43_772_258;
 const LONG_UNITS: u64 = 401;
+
+/// Work that takes some seconds, and its result.
+const LONG_WORK: [(Program, &str, u64); 3] = [
+    (SUM_EULER, LONG, LONG_SUM),
+    (QUEENS, "--board 15", 2_279_184),
+    (UTS, "-t1 -a3 -d10 -b4 -r19", 4_130_071),
+];
 
 /// A folder in memory, where there is one: what the user is told.
 fn folder() -> TempDir {
@@ -92,13 +100,8 @@ fn other_parameters_are_another_set() {
     }
 }
 
-/// How many units of all sets are done in an arena that no job has; 0 if there is none yet.
-fn units_done(file: &Path) -> u64 {
-    let mut begin = [0; 8];
-    let read = File::open(file).and_then(|mut file| file.read_exact(&mut begin));
-    if read.is_err() || begin != *b"UMarena\n" {
-        return 0;
-    }
+/// The arena of a program, which no job has.
+fn opened(file: &Path) -> Arena {
     let Err(Error::OtherBuild { found, .. }) = Arena::open(file, &Options::new(1, 0)) else {
         panic!("the arena is of a build of the program");
     };
@@ -108,7 +111,17 @@ fn units_done(file: &Path) -> u64 {
         opened = Arena::open(file, &Options::new(1, found)).ok();
         opened.is_some()
     });
-    let arena = opened.expect("it is open");
+    opened.expect("it is open")
+}
+
+/// How many units of all sets are done in an arena that no job has; 0 if there is none yet.
+fn units_done(file: &Path) -> u64 {
+    let mut begin = [0; 8];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut begin));
+    if read.is_err() || begin != *b"UMarena\n" {
+        return 0;
+    }
+    let arena = opened(file);
     let worker = arena.join().expect("there is room");
     let names = worker.set_names();
     let done = |name: &String| worker.set(name).expect("it is there").results().count() as u64;
@@ -120,7 +133,7 @@ fn units_done(file: &Path) -> u64 {
 fn kill_amid_the_work(start: impl Fn() -> Command, file: &Path, kills: u32) -> u64 {
     const VARIABLE: &str = "ARENA_TEST";
     let mark = file.to_str().expect("the folder has such a name");
-    let (mut done, mut killed) = (0, 0);
+    let (mut done, mut killed, mut has_ended) = (0, 0, false);
     for round in 1..=60 {
         let mut command = start();
         command.env(VARIABLE, mark).stdout(Stdio::null()).stderr(Stdio::null());
@@ -128,13 +141,15 @@ fn kill_amid_the_work(start: impl Fn() -> Command, file: &Path, kills: u32) -> u
         std::thread::sleep(Duration::from_millis(60 * round));
         eventually("all are dead", || {
             marked(VARIABLE, mark).into_iter().for_each(kill);
-            job.try_wait().expect("it is a child").is_some() && marked(VARIABLE, mark).is_empty()
+            let ended = job.try_wait().expect("it is a child");
+            has_ended = ended.is_some_and(|status| status.success());
+            ended.is_some() && marked(VARIABLE, mark).is_empty()
         });
         let now = units_done(file);
         assert!(now >= done, "nothing is lost: {now} after {done}");
-        killed += u32::from(now > done && now < LONG_UNITS);
+        killed += u32::from(now > done && !has_ended);
         done = now;
-        if killed == kills || done == LONG_UNITS {
+        if killed == kills || has_ended {
             break;
         }
     }
@@ -142,21 +157,53 @@ fn kill_amid_the_work(start: impl Fn() -> Command, file: &Path, kills: u32) -> u
     done
 }
 
-/// The same with the job `LONG`. Then it ends by itself, and computes what is left.
+/// The same. Then the job ends by itself, and computes what is left. Returns its report.
 fn all_are_killed(start: impl Fn() -> Command, file: &Path) -> Value {
     let done = kill_amid_the_work(&start, file, 3);
     let report = run(&mut start()).report();
-    assert_eq!(report["result"], LONG_SUM);
     assert_eq!(number(&report, "kept"), done);
-    assert_eq!(number(&report, "computed"), LONG_UNITS - done);
+    assert_eq!(number(&report, "computed") + done, units_done(file));
     report
 }
 
 #[test]
 fn a_program_that_is_killed_goes_on_where_it_was() {
     let folder = folder();
-    let file = folder.path().join("killed");
-    all_are_killed(|| in_arena(SUM_EULER, LONG, &file), &file);
+    for (program, flags, result) in LONG_WORK {
+        let file = folder.path().join(program.name());
+        let report = all_are_killed(|| in_arena(program, flags, &file), &file);
+        assert_eq!(report["result"], result);
+    }
+}
+
+/// A worker dies in a unit, again and again, while another lives: the unit is given up. A job with
+/// other parameters comes to its result all the same, and one with these says which unit it was.
+#[test]
+fn a_unit_in_which_workers_die_fails_no_other_job() {
+    let folder = folder();
+    let file = folder.path().join("deadly");
+    kill_amid_the_work(|| in_arena(SUM_EULER, LONG, &file), &file, 1);
+    let arena = opened(&file);
+    let name = arena.join().expect("there is room").set_names().remove(0);
+    let mut unit = 0;
+    for _ in 0..11 {
+        let worker = arena.join().expect("there is room");
+        let mut panicking = |call: &Call<'_>| -> [u8; 0] {
+            unit = call.number();
+            panic!("on purpose")
+        };
+        let set = worker.set(&name).expect("it is there");
+        let run = AssertUnwindSafe(|| set.run(&mut panicking));
+        assert!(catch_unwind(run).is_err());
+    }
+    drop(arena);
+    let (_, flags, other) = PROGRAMS[0];
+    for flags in [flags, other] {
+        let report = run(&mut in_arena(SUM_EULER, flags, &file)).report();
+        assert_eq!(report["result"], SUM_EULER.result(flags));
+    }
+    let given_up = run(&mut in_arena(SUM_EULER, LONG, &file));
+    given_up.fails_with(&format!("more than 10 workers have died in the unit {unit}, and it was"));
 }
 
 /// What was left of a set is done, too, when the arena has another.
@@ -260,16 +307,13 @@ fn several_hosts_are_refused() {
 #[cfg(feature = "mpi")]
 mod mpi {
     use super::*;
-    use crate::common::launcher;
+    use crate::common::{launched, launcher};
 
     #[test]
     fn others_take_over_the_work_of_those_that_are_killed() {
         let folder = folder();
-        for (program, flags, result, moments) in [
-            (SUM_EULER, LONG, LONG_SUM, "0.2,0.4"),
-            (QUEENS, "--board 15", 2_279_184, "0.1,0.3"),
-            (UTS, "-t1 -a3 -d10 -b4 -r19", 4_130_071, "0.1"),
-        ] {
+        let moments = ["0.2,0.4", "0.1,0.3", "0.1"];
+        for ((program, flags, result), moments) in LONG_WORK.into_iter().zip(moments) {
             let file = folder.path().join(program.name());
             let flags = format!("{flags} --arena {}", file.display());
             program.survives(moments, &flags, |report| assert_eq!(report["result"], result));
@@ -278,6 +322,25 @@ mod mpi {
             let report = run(&mut again).report();
             assert_eq!((&report["result"], number(&report, "computed")), (&result.into(), 0));
         }
+    }
+
+    /// Rank 1 has no room for the arena. Rank 0 does all.
+    #[test]
+    fn a_worker_that_leaves_says_why() {
+        let folder = folder();
+        let [file, script] = ["arena", "script"].map(|name| folder.path().join(name));
+        let line = "[ ${PMI_RANK:-$OMPI_COMM_WORLD_RANK} = 1 ] && ulimit -v 12000000";
+        let text = format!("#!/bin/sh\n{line}\nexec {} \"$@\"\n", SUM_EULER.0);
+        fs::write(&script, text).expect("the folder is ours");
+        fs::set_permissions(&script, Permissions::from_mode(0o700)).expect("the file is ours");
+        let (_, flags, _) = PROGRAMS[0];
+        let expected = SUM_EULER.result(flags);
+        let flags = format!("{flags} --json --arena {}", file.display());
+        let Some(mut command) = launched(&script, 2, &flags) else { return };
+        let ended = run(&mut command);
+        assert_eq!(ended.report()["result"], expected);
+        assert!(ended.err.contains("--arena: a worker has left: "), "{}", ended.err);
+        assert!(ended.err.contains("cannot be mapped"), "{}", ended.err);
     }
 
     #[test]
@@ -315,6 +378,6 @@ mod mpi {
         }
         let start = || SUM_EULER.launched(3, &flags).expect("there is a launcher");
         let report = all_are_killed(start, &file);
-        assert_eq!(report["pes"], 3);
+        assert_eq!((&report["result"], &report["pes"]), (&LONG_SUM.into(), &3.into()));
     }
 }

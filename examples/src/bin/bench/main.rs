@@ -106,7 +106,7 @@ const BENCHMARKS: [Benchmark; 32] = [
         "graphs whose nodes are assigned to PEs in three ways: time, and what is sent",
         dag::assignments::measure),
     ("noop", "empty tasks per second from one PE to two, against mpi4py.futures", noop::measure),
-    ("steal", "from a thief's FISH to the stolen task, beside MPI's own round trip",
+    ("steal", "a thief's wait for a task, in memory and by messages, beside MPI's own round trip",
         steal::measure),
     ("taskset", "tasks in shared memory: one worker, a thief, a dead worker, and programs",
         taskset::measure),

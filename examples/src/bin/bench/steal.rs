@@ -1,7 +1,11 @@
 //! The time that a thief waits for a task. The job has two PEs of one thread; the root always has
 //! short tasks, and gives them out one at a time.
 //!
-//! There are two clocks. The runtime's clock runs from sending a FISH to receiving its SCHEDULE.
+//! The thief gets them in memory, as PEs of one host do, or by messages (`steal_in_memory` is
+//! false): both in turn, in one run.
+//!
+//! There are two clocks. The runtime's clock runs from the first look at the victim's memory, or
+//! from sending a FISH, to having the task.
 //! The thief's clock runs from the end of one stolen task to the start of the next, so it includes
 //! sending the result and taking the next task from the queue.
 
@@ -34,7 +38,7 @@ const BAR: u64 = 40;
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Measurements {
     stolen: u64,
-    /// From sending a FISH to receiving its SCHEDULE.
+    /// From the first look, or from sending a FISH, to having the task.
     schedule: Histogram,
     /// From the end of a stolen task to the start of the next.
     gap: Histogram,
@@ -48,6 +52,24 @@ impl Measurements {
     }
 }
 
+/// How the thief gets tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Memory,
+    Messages,
+}
+
+impl Way {
+    const ALL: [Self; 2] = [Self::Memory, Self::Messages];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "in memory",
+            Self::Messages => "by messages",
+        }
+    }
+}
+
 /// One of the two clocks.
 type Clock = fn(&Measurements) -> &Histogram;
 
@@ -57,36 +79,60 @@ const MESSAGE_BYTES: usize = 64;
 pub(crate) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
     let mut ping_pong = bench.on(2, &bench.program("mpi_ping_pong", &MESSAGE_BYTES.to_string()));
     for micros in TASK_MICROS {
-        let (mut found, mut pings) = (vec![], Sample::new());
+        let (mut found, mut pings) = ([vec![], vec![]], Sample::new());
         for _ in 0..bench.rounds(ROUNDS) {
-            found.push(run(bench, micros, "")?);
+            for (way, found) in Way::ALL.into_iter().zip(&mut found) {
+                found.push(run(bench, micros, way, "")?);
+            }
             let micros = launch::run(&mut ping_pong)?.json::<BTreeMap<usize, f64>>()?;
             micros.values().for_each(|micros| pings.push(*micros));
         }
-        let named = |what: &str| format!("tasks of {micros} µs: {what}");
-        let stolen = Sample::of(&found, |found| found.stolen as f64);
-        report.figure(&named("stolen"), &stolen, Unit::COUNT);
         report.figure("MPI's half round trip, 64 bytes", &pings, Unit::MICROS);
-        let is_shortest = micros == TASK_MICROS[0];
-        let clocks: [(&str, Clock); 2] =
-            [("FISH to SCHEDULE", |found| &found.schedule), ("task to task", |found| &found.gap)];
-        for (clock, of) in clocks {
-            let quantile = |part| Sample::of(&found, |found| 1e6 * seconds_at(of(found), part));
-            for (name, part) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
-                let goal = (is_shortest && name == "p50").then_some(Goal::AtMost(10.0));
-                let what = named(&format!("{clock}, {name}"));
-                report.goal(&what, &quantile(part), Unit::MICROS, goal);
-            }
-            let what = named(&format!("{clock}, p50 in half round trips (mark: 4)"));
-            report.figure(&what, &quantile(0.5).over(&pings), Unit::TIMES);
-            if is_shortest {
-                let mut all = Histogram::default();
-                found.iter().for_each(|found| all.merge(of(found)));
-                report.text(&drawn(&all));
-            }
+        for (way, found) in Way::ALL.into_iter().zip(&found) {
+            report_way(report, micros, way, found, &pings);
         }
+        let [memory, messages] =
+            found.map(|found| Sample::of(&found, |found| found.task_to_task(0.5)));
+        let what = format!("tasks of {micros} µs: task to task, p50, by messages over in memory");
+        report.figure(&what, &messages.over(&memory), Unit::TIMES);
     }
     Ok(())
+}
+
+fn report_way(
+    report: &mut Report,
+    micros: u64,
+    way: Way,
+    found: &[Measurements],
+    half_round_trips: &Sample,
+) {
+    let named = |what: &str| format!("tasks of {micros} µs, {}: {what}", way.name());
+    let stolen = Sample::of(found, |found| found.stolen as f64);
+    report.figure(&named("stolen"), &stolen, Unit::COUNT);
+    let is_shortest = micros == TASK_MICROS[0];
+    let first = match way {
+        Way::Memory => "first look to task",
+        Way::Messages => "FISH to SCHEDULE",
+    };
+    let clocks: [(&str, Clock); 2] =
+        [(first, |found| &found.schedule), ("task to task", |found| &found.gap)];
+    for (clock, of) in clocks {
+        let quantile = |part| Sample::of(found, |found| 1e6 * seconds_at(of(found), part));
+        for (name, part) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+            let goal = (is_shortest && name == "p50").then_some(Goal::AtMost(10.0));
+            let what = named(&format!("{clock}, {name}"));
+            report.goal(&what, &quantile(part), Unit::MICROS, goal);
+        }
+        if way == Way::Messages {
+            let what = named(&format!("{clock}, p50 in half round trips (mark: 4)"));
+            report.figure(&what, &quantile(0.5).over(half_round_trips), Unit::TIMES);
+        }
+        if is_shortest {
+            let mut all = Histogram::default();
+            found.iter().for_each(|found| all.merge(of(found)));
+            report.text(&drawn(&all));
+        }
+    }
 }
 
 /// Measures how much longer a thief waits while large values take the same path.
@@ -94,7 +140,8 @@ pub(crate) fn measure_beside_bulk(bench: &Bench, report: &mut Report) -> Result<
     let [mut alone, mut beside] = [const { Sample::new() }; 2];
     for _ in 0..bench.rounds(ROUNDS) {
         for (flag, found) in [("", &mut alone), ("--beside-bulk", &mut beside)] {
-            found.push(1e6 * seconds_at(&run(bench, TASK_MICROS[0], flag)?.schedule, 0.5));
+            let run = run(bench, TASK_MICROS[0], Way::Messages, flag)?;
+            found.push(1e6 * seconds_at(&run.schedule, 0.5));
         }
     }
     report.figure("FISH to SCHEDULE, p50, nothing beside", &alone, Unit::MICROS);
@@ -105,8 +152,10 @@ pub(crate) fn measure_beside_bulk(bench: &Bench, report: &mut Report) -> Result<
 }
 
 /// A job of two PEs with tasks of this length.
-pub(crate) fn run(bench: &Bench, micros: u64, flag: &str) -> Result<Measurements> {
-    let flags = format!("--threads 1 --set schedule_tasks_max=1 steal --micros {micros} {flag}");
+pub(crate) fn run(bench: &Bench, micros: u64, way: Way, flag: &str) -> Result<Measurements> {
+    let in_memory = way == Way::Memory;
+    let set = format!("--set schedule_tasks_max=1 --set steal_in_memory={in_memory}");
+    let flags = format!("--threads 1 {set} steal --micros {micros} {flag}");
     launch::run(&mut bench.on(2, &bench.child(&flags)))?.json()
 }
 

@@ -39,8 +39,8 @@ impl Worker<'_> {
         are_any
     }
 
-    /// Takes over a worker whose life was this; `is_sure` unless some other may still do so. Only of
-    /// a worker of this host the system knows the end: what is only silent may still write.
+    /// Takes over a worker whose life was this; `is_sure` unless some other may still do so. The
+    /// end of a worker is known on its own host alone: one that is only silent may still write.
     fn take_over(&self, dead: usize, life: Life, is_sure: bool) {
         let slot = self.space.slot(dead);
         let me = Phase::Taken(self.runner.worker.into());

@@ -19,7 +19,8 @@ const LEFT: u64 = 1_000_000;
 const ENOUGH: &str = "that is enough";
 
 pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
-    let (mut stolen, mut messages, mut left) = (vec![], vec![], vec![]);
+    let (mut stolen, mut left) = (vec![], vec![]);
+    let mut without = [steal::Way::Memory, steal::Way::Messages].map(|way| (way, vec![]));
     for _ in 0..bench.rounds(super::ROUNDS) {
         let folder = folder()?;
         let job = |name: &str| {
@@ -28,16 +29,23 @@ pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<()> {
             bench.on(2, &child)
         };
         stolen.push(launch::run(&mut job("set-stolen"))?.json::<Histogram>()?);
-        messages.push(steal::run(bench, 1, "")?);
+        for (way, found) in &mut without {
+            found.push(steal::run(bench, 1, *way, "")?);
+        }
         left.push(launch::run_quietly(&mut job("set-left"))?.json::<Taken>()?);
     }
     let micros = |part| Sample::of(&stolen, |found| 1e6 * seconds_at(found, part));
     let goal = Goal::AtMost(0.5);
     report.goal("steal + claim + run + finish, p50", &micros(0.5), Unit::MICROS, goal);
     report.figure("steal + claim + run + finish, p99", &micros(0.99), Unit::MICROS);
-    let by_message = Sample::of(&messages, |found| 1e6 * found.task_to_task(0.5));
-    report.figure("by messages, task to task, p50", &by_message, Unit::MICROS);
-    report.figure("by messages, over that", &by_message.over(&micros(0.5)), Unit::TIMES);
+    for (way, found) in &without {
+        let way = way.name();
+        let task_to_task = Sample::of(found, |found| 1e6 * found.task_to_task(0.5));
+        let what = format!("without an arena, {way}, task to task, p50");
+        report.figure(&what, &task_to_task, Unit::MICROS);
+        let what = format!("without an arena, {way}, over that with one");
+        report.figure(&what, &task_to_task.over(&micros(0.5)), Unit::TIMES);
+    }
     let first = Sample::of(&left, |found| found.first_seconds * 1e3);
     let goal = Goal::AtMost(10.0);
     report.goal(
