@@ -145,11 +145,14 @@ impl Kernel {
                 kernel.try_here(&cx, &arguments)
             };
             let task = cx.spawn_at(pe, again, (self.clone(), arguments.clone()));
-            let tried_there;
-            (tried_there, is_final) = AbortOnDrop::new(task).await.map_err(|error| lost(&error))?;
-            match tried_there {
-                Ok(value) => return Ok(value),
-                Err(more) => message.extend(["\n", &more]),
+            match AbortOnDrop::new(task).await {
+                Ok((Ok(value), _)) => return Ok(value),
+                Ok((Err(more), is_last)) => {
+                    is_final = is_last;
+                    message.extend(["\n", &more]);
+                }
+                Err(error @ TaskError::Lost { .. }) => message.extend(["\n", &lost(&error)]),
+                Err(error) => return Err(lost(&error)),
             }
         }
         answer

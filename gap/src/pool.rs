@@ -136,6 +136,10 @@ impl Pool {
             let process = taken.process();
             let prepared = process.prepare(needs, &patience);
             match prepared.and_then(|()| process.call(function, arguments, &patience)) {
+                // What it was to define counts for nothing: the process ends with it.
+                Ok(_) if is_given_up.is_some_and(|is_given_up| is_given_up()) => {
+                    return Err(GapError::GivenUp);
+                }
                 Ok(value) => {
                     taken.give_back();
                     return Ok(value);

@@ -155,7 +155,8 @@ impl Pace {
         if !was_polling && self.driver.wakes_at == now {
             if turn.work_came || turn.is_streaming {
                 let came_before = std::mem::replace(&mut self.driver.came_at, now);
-                self.driver.pause = DRIVER_MIN.max((now - came_before) / 8).min(self.longest());
+                // It is doubled before the first pause.
+                self.driver.pause = DRIVER_MIN.max((now - came_before) / 16).min(self.longest());
             }
             self.driver.sleep(self.longest(), settings.sleep_late);
         }
@@ -225,10 +226,10 @@ mod tests {
             (noticed, paused)
         };
         let (first, _) = comes_at(MS);
-        let (second, paused) = comes_at(12 * MS);
-        assert_eq!(paused, (second - first) / 8 * 2);
-        assert_eq!(comes_at(second + paused).1, (paused / 8).max(DRIVER_MIN) * 2);
-        assert_eq!(comes_at(900 * MS).1, 5 * MS);
+        let (second, paused) = comes_at(20 * MS);
+        assert_eq!(paused, (second - first) / 16 * 2);
+        assert_eq!(comes_at(second + paused).1, (paused / 16).max(DRIVER_MIN) * 2);
+        assert_eq!(comes_at(900 * MS).1, 5 * MS, "the longest");
     }
 
     #[test]

@@ -42,6 +42,9 @@ pub struct Backlog<P, F> {
     offered_min: usize,
     /// Whether this is the only worker of its PE.
     is_only_worker: bool,
+    /// Whether there were only parts that none may take when some were last to be offered. Then
+    /// none are looked at before the next beat.
+    were_all_kept: bool,
 }
 
 impl<P, F> Backlog<P, F> {
@@ -51,7 +54,7 @@ impl<P, F> Backlog<P, F> {
         let is_only_worker = threads == 1;
         let offered_min = if is_only_worker && pes == 1 { 0 } else { OFFERED_MIN };
         let (oldest, hidden) = (Vec::new(), VecDeque::new());
-        Backlog { oldest, offered: 0, hidden, offered_min, is_only_worker }
+        Backlog { oldest, offered: 0, hidden, offered_min, is_only_worker, were_all_kept: false }
     }
 
     /// Adds a part.
@@ -82,7 +85,7 @@ impl<P, F> Backlog<P, F> {
     /// Whether parts should be offered though no thief asks.
     #[inline]
     pub fn offers_too_little(&self) -> bool {
-        self.offered < self.offered_min
+        self.offered < self.offered_min && !self.were_all_kept
     }
 
     /// Offers the oldest parts that another worker may take, each within its radius.
@@ -91,11 +94,13 @@ impl<P, F> Backlog<P, F> {
         radius: impl Fn(&P) -> Distance,
         mut fork: impl FnMut(Distance, P) -> F,
     ) {
+        let (offered, all) = (self.offered, self.oldest.len());
         for _ in 0..self.offered_min {
             if !self.offer_oldest(&radius, &mut fork) {
-                return;
+                break;
             }
         }
+        self.were_all_kept = self.offered == offered && self.oldest.len() > all;
     }
 
     /// Offers the oldest part that another worker may take, and keeps those before it. Returns
@@ -161,5 +166,18 @@ mod tests {
             let first = if threads == 1 { vec![5, 4, 2, 1] } else { vec![3, 2, 1, 0] };
             assert_eq!(offered_and_all(backlog), (first, (0..9).rev().collect()));
         }
+    }
+
+    #[test]
+    fn where_all_parts_must_stay_the_next_are_looked_at_at_a_beat() {
+        let mut backlog = Backlog::new(1, 2);
+        assert!(backlog.offers_too_little());
+        backlog.push(0);
+        backlog.offer(|_| Distance::ZERO, |_, part| part);
+        backlog.push(1);
+        assert!(!backlog.offers_too_little());
+        backlog.offer(|_| Distance::ONE, |_, part| part);
+        assert!(backlog.offers_too_little(), "one is on offer");
+        assert_eq!(offered_and_all(backlog), (vec![1], vec![1, 0]));
     }
 }

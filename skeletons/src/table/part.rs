@@ -6,6 +6,7 @@ use super::kind::{Answer, Batch, Of, TableKey, TableValue};
 use super::letter::{Letter, Sent, send_all};
 use super::machine::{Effect, Machine, MessageOf, Told, Work};
 use super::open::{Head, TableInvitation};
+use super::pieces::forget_of;
 use super::seen::SeenKeys;
 use super::store::{Store, WorkOf};
 use foldhash::fast::FixedState;
@@ -45,6 +46,8 @@ pub(super) struct TablePart<K: TableKey, V: TableValue> {
     /// What is to be sent, in this order, and whether a thread does it.
     sends: VecDeque<(Pe, Letter<K, V>)>,
     is_sending: bool,
+    /// The PEs that have died since this was last looked at.
+    dead: Vec<Pe>,
     /// Why the table is over.
     over: Option<TableError>,
     /// Why it must end, which others have not heard.
@@ -59,6 +62,7 @@ pub(super) struct Todo<K: TableKey, V: TableValue> {
     is_sender: bool,
     is_worker: bool,
     is_lost: bool,
+    dead: Vec<Pe>,
     broken: Option<String>,
     wakers: Vec<Waker>,
     waste: Waste<K, V>,
@@ -84,6 +88,7 @@ impl<K: TableKey, V: TableValue> TablePart<K, V> {
             is_working: false,
             sends: VecDeque::new(),
             is_sending: false,
+            dead: Vec::new(),
             over: None,
             broken: None,
             refused: Vec::new(),
@@ -233,6 +238,7 @@ impl<K: TableKey, V: TableValue> Part for TablePart<K, V> {
     }
 
     fn died(&mut self, dead: Pe) {
+        self.dead.push(dead);
         self.machine.died(dead);
     }
 
@@ -271,14 +277,18 @@ impl<K: TableKey, V: TableValue> Part for TablePart<K, V> {
         self.is_sending |= is_sender;
         self.is_working |= is_worker;
         let (refused, broken) = (take(&mut self.refused), self.broken.take());
+        let dead = take(&mut self.dead);
         let waste = Waste { answers, works, refused, batches: self.machine.take_waste() };
-        Todo { is_sender, is_worker, is_lost, broken, wakers, waste }
+        Todo { is_sender, is_worker, is_lost, dead, broken, wakers, waste }
     }
 }
 
 impl<K: TableKey, V: TableValue> Hosted for TablePart<K, V> {
     fn carry_out(cx: &Context, member: &Member<Self>, id: GroupId, todo: Todo<K, V>) {
-        let Todo { is_sender, is_worker, is_lost, broken, wakers, waste } = todo;
+        let Todo { is_sender, is_worker, is_lost, dead, broken, wakers, waste } = todo;
+        if !dead.is_empty() {
+            forget_of(cx, &dead);
+        }
         if is_sender {
             send_all(cx, member, id);
         }

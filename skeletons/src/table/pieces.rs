@@ -67,8 +67,6 @@ fn receive<K: TableKey, V: TableValue>(cx: &Context, piece: LetterPiece) {
     let whole = {
         let mut all = in_part.0.lock().unwrap_or_else(PoisonError::into_inner);
         if is_first {
-            // The rest of what a dead PE has begun does not come.
-            all.retain(|(_, from), _| !cx.is_dead(*from));
             all.insert((id, from), Vec::new());
         }
         if let Some(letter) = all.get_mut(&(id, from)) {
@@ -79,6 +77,14 @@ fn receive<K: TableKey, V: TableValue>(cx: &Context, piece: LetterPiece) {
     if let Some(whole) = whole {
         deliver::<K, V>(cx, (id, from, what), decode(&whole).map_err(|error| unread(&error)));
     }
+}
+
+/// The rest of what these PEs have begun does not come: all that they sent before their deaths is
+/// here.
+pub(super) fn forget_of(cx: &Context, dead: &[Pe]) {
+    let in_part = cx.pe_local::<InPart>();
+    let mut all = in_part.0.lock().unwrap_or_else(PoisonError::into_inner);
+    all.retain(|(_, from), _| !dead.contains(from));
 }
 
 fn unread(error: &WireError) -> TaskError {

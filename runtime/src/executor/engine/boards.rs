@@ -83,8 +83,6 @@ pub(crate) struct EngineBoards {
     /// When this PE began to look for a task, if it has taken none since.
     needs_since: Option<Instant>,
     bytes: Vec<u8>,
-    /// Whether tasks here take less time than it takes to post one.
-    has_short_tasks: bool,
     /// Whether a task was posted or taken, here or elsewhere, in this turn.
     was_used: bool,
     failure: Option<JobError>,
@@ -105,16 +103,9 @@ impl EngineBoards {
             need: None,
             needs_since: None,
             bytes: Vec::new(),
-            has_short_tasks: false,
             was_used: false,
             failure: None,
         }
-    }
-
-    /// Whether tasks here take less time than it takes to post one. Then they go by message alone,
-    /// which takes several at once.
-    pub(crate) fn note_short_tasks(&mut self, are_short: bool) {
-        self.has_short_tasks = are_short;
     }
 
     /// Whether anything was posted or taken since the last call.
@@ -241,9 +232,7 @@ impl Boards for EngineBoards {
     }
 
     fn askers(&mut self, pes: &mut Vec<Pe>) {
-        if !self.has_short_tasks {
-            self.raised(Signal::Asks, pes);
-        }
+        self.raised(Signal::Asks, pes);
     }
 
     fn need_of(&mut self, pe: Pe) -> Option<(Need, u64)> {

@@ -36,9 +36,6 @@ const QUIET_TURN_FACTOR: u32 = 8;
 /// compute: then turns at every 16 µs take a third of the time.
 const TURN_EVERY_MAX: Duration = Duration::from_millis(1);
 
-/// To hand a task to another PE of the host, and to get its result, takes longer than this.
-const SHORT_TASK: Duration = Duration::from_nanos(500);
-
 /// A worker looks at the clock after this number of tasks at the latest.
 const TASKS_BETWEEN_TURNS_MAX: u32 = 4096;
 
@@ -253,11 +250,6 @@ pub(crate) fn turn_if_due(pe: &Arc<Processor>) -> bool {
     }
     take_due_turn(pe);
     true
-}
-
-/// Whether the calling worker's tasks have lately been shorter than [`SHORT_TASK`].
-pub(crate) fn has_short_tasks() -> bool {
-    PACE.get().is_some_and(|pace| pace.task < SHORT_TASK)
 }
 
 /// Sends what the calling thread has left for that.

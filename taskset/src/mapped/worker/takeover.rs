@@ -20,12 +20,17 @@ use crate::mapped::set::SetRef;
 use crate::mapped::task::TaskRef;
 use crate::state::{Runner, State, Status};
 use crate::sync::Ordering::{AcqRel, Acquire, Release};
+use std::sync::TryLockError;
 
 impl Worker<'_> {
     /// Looks for workers that have died, and takes over what they had; `true` if there were any.
     pub(crate) fn look_for_dead(&self) -> bool {
         // One worker of a process looks at a time.
-        let Ok(mut watch) = self.watch.try_lock() else { return false };
+        let mut watch = match self.watch.try_lock() {
+            Ok(watch) => watch,
+            Err(TryLockError::Poisoned(watch)) => watch.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
         let dead = watch.look(self.space);
         drop(watch);
         let me = Phase::Taken(self.runner.worker.into());

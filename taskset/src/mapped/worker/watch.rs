@@ -214,7 +214,8 @@ impl Watch {
             return Some(Sign::Ended);
         }
         if born == 0 {
-            return None;
+            // It did not know when it began: a process of its number is taken for it.
+            return descriptor.ok().map(Sign::Process);
         }
         // Opened before it is asked when it began: it is that process.
         match began(process) {
