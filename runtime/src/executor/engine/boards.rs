@@ -83,6 +83,8 @@ pub(crate) struct EngineBoards {
     /// When this PE began to look for a task, if it has taken none since.
     needs_since: Option<Instant>,
     bytes: Vec<u8>,
+    /// Whether this turn is one between tasks that take less time than it takes to post one.
+    has_short_tasks: bool,
     /// Whether a task was posted or taken, here or elsewhere, in this turn.
     was_used: bool,
     failure: Option<JobError>,
@@ -103,9 +105,16 @@ impl EngineBoards {
             need: None,
             needs_since: None,
             bytes: Vec::new(),
+            has_short_tasks: false,
             was_used: false,
             failure: None,
         }
+    }
+
+    /// Whether this turn is one between tasks that take less time than it takes to post one. Then
+    /// none is posted: they go by message, several at once.
+    pub(crate) fn note_short_tasks(&mut self, are_short: bool) {
+        self.has_short_tasks = are_short;
     }
 
     /// Whether anything was posted or taken since the last call.
@@ -232,7 +241,9 @@ impl Boards for EngineBoards {
     }
 
     fn askers(&mut self, pes: &mut Vec<Pe>) {
-        self.raised(Signal::Asks, pes);
+        if !self.has_short_tasks {
+            self.raised(Signal::Asks, pes);
+        }
     }
 
     fn need_of(&mut self, pe: Pe) -> Option<(Need, u64)> {

@@ -88,6 +88,12 @@ pub trait EngineSite {
     /// Asks the workers for a part of what they divide.
     fn want_work(&self);
 
+    /// Whether the calling thread is between tasks that take less time than it takes to hand one
+    /// over.
+    fn has_short_tasks(&self) -> bool {
+        false
+    }
+
     /// Takes in a stolen task.
     fn accept(self: &Arc<Self>, parcel: Parcel);
 

@@ -159,6 +159,9 @@ impl<S: EngineSite> Engine<S> {
         let sent_before = self.port.frames_sent();
         self.take_outgoing(pe);
         self.node.note_need(need);
+        if let Some(boards) = &mut self.state.boards {
+            boards.note_short_tasks(pe.has_short_tasks());
+        }
         let (packets, polled) = self.receive(pe, now);
         let is_streaming = match polled {
             Ok(progress) => progress.is_streaming,

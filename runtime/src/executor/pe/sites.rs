@@ -2,6 +2,7 @@
 
 use super::processor::{Processor, Task, value_bytes_max};
 use super::standby::Urgent;
+use super::worker::has_short_tasks;
 use crate::executor::engine::liveness::Liveness;
 use crate::executor::engine::site::{EngineSite, Outgoing};
 use crate::executor::keep::inbox::InboxItem;
@@ -132,6 +133,10 @@ impl EngineSite for Processor {
 
     fn want_work(&self) {
         self.queues.wanted.set();
+    }
+
+    fn has_short_tasks(&self) -> bool {
+        has_short_tasks()
     }
 
     fn accept(self: &Arc<Self>, parcel: Parcel) {

@@ -36,6 +36,9 @@ const QUIET_TURN_FACTOR: u32 = 8;
 /// compute: then turns at every 16 µs take a third of the time.
 const TURN_EVERY_MAX: Duration = Duration::from_millis(1);
 
+/// To hand a task to another PE of the host, and to get its result, takes longer than this.
+const SHORT_TASK: Duration = Duration::from_nanos(500);
+
 /// A worker looks at the clock after this number of tasks at the latest.
 const TASKS_BETWEEN_TURNS_MAX: u32 = 4096;
 
@@ -61,6 +64,8 @@ thread_local! {
     static TASKS_LEFT: Cell<u32> = const { Cell::new(0) };
     /// How that number was computed.
     static PACE: Cell<Option<Pace>> = const { Cell::new(None) };
+    /// See [`has_short_tasks`].
+    static HAS_SHORT_TASKS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Works until there is nothing left to do.
@@ -165,7 +170,7 @@ fn work_on(pe: &Arc<Processor>) {
             && let Some(work) = pe.queues.next()
         {
             run(pe, work);
-            if turn_if_due(pe) && !pe.crew.is_calling() {
+            if turn_between_tasks_if_due(pe) && !pe.crew.is_calling() {
                 // Jobs that tasks gave to `rayon::spawn` must not wait until our own queues are
                 // empty. (Not while a job of ours lies there, meant for a worker that still has to
                 // wake up.)
@@ -239,17 +244,45 @@ fn look_for_work(pe: &Arc<Processor>) -> bool {
     }
 }
 
-/// Takes a turn at the engine if one is due. Called after each task, or part of one. Returns
-/// whether one was due.
+/// Takes a turn at the engine if one is due. Called after each part of a task. Returns whether one
+/// was due.
 #[inline]
 pub(crate) fn turn_if_due(pe: &Arc<Processor>) -> bool {
-    let left = TASKS_LEFT.get();
-    if left > 0 {
-        TASKS_LEFT.set(left - 1);
-        return false;
+    let is_due = is_turn_due();
+    if is_due {
+        take_due_turn(pe);
     }
+    is_due
+}
+
+/// The same after each task.
+#[inline]
+fn turn_between_tasks_if_due(pe: &Arc<Processor>) -> bool {
+    let is_due = is_turn_due();
+    if is_due {
+        take_due_turn_between_tasks(pe);
+    }
+    is_due
+}
+
+#[inline]
+fn is_turn_due() -> bool {
+    let left = TASKS_LEFT.get();
+    TASKS_LEFT.set(left.saturating_sub(1));
+    left == 0
+}
+
+#[cold]
+fn take_due_turn_between_tasks(pe: &Arc<Processor>) {
+    HAS_SHORT_TASKS.set(PACE.get().is_some_and(|pace| pace.task < SHORT_TASK));
     take_due_turn(pe);
-    true
+    HAS_SHORT_TASKS.set(false);
+}
+
+/// Whether the calling worker takes a turn between two of its tasks, which have lately been shorter
+/// than [`SHORT_TASK`]. (Empty tasks: 6.6 million a second, 4.9 million if they are posted.)
+pub(crate) fn has_short_tasks() -> bool {
+    HAS_SHORT_TASKS.get()
 }
 
 /// Sends what the calling thread has left for that.

@@ -56,7 +56,8 @@ pub trait Boards {
     /// Asks this PE to post tasks.
     fn ask(&mut self, of: Pe);
 
-    /// Adds the PEs that have asked this one since the last call.
+    /// Adds the PEs that have asked this one since the last call; none as long as its tasks are too
+    /// short to be posted.
     fn askers(&mut self, pes: &mut Vec<Pe>);
     /// How much another PE needs tasks, and how many it has; `None`: enough.
     fn need_of(&mut self, pe: Pe) -> Option<(Need, u64)>;
