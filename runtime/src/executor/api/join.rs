@@ -50,7 +50,8 @@ impl Context {
     /// `radius` may steal, or, if none has taken it by then, in this task, too. Returns both
     /// results.
     ///
-    /// If the join is dropped before its end, `g` is [aborted](crate::executor::Future::abort) where it runs.
+    /// If the join is dropped before its end, `g` is [aborted](crate::executor::Future::abort)
+    /// where it runs.
     ///
     /// A join costs some 140 ns if nothing is stolen. For a recursion that does little else,
     /// `par_divide_and_conquer` costs a thirtieth of that. Functions may join with themselves as
