@@ -69,7 +69,7 @@ impl<P, F> Backlog<P, F> {
         self.hidden.back()
     }
 
-    /// Takes the youngest part, unless it is one of the [oldest](Self::pop_oldest).
+    /// Takes the youngest part, unless it is one of the oldest.
     #[inline]
     pub fn pop(&mut self) -> Option<P> {
         self.hidden.pop_back()
