@@ -21,8 +21,7 @@ const SPIN: u64 = 100_000;
 /// The shortest time between two turns of a worker with short tasks, also while nothing arrives.
 const WORKER_EVERY: u64 = 4_000;
 const WORKER_EVERY_QUIET: u64 = 16_000;
-/// The shortest pause of the driver. Where work comes more seldom, it begins with an eighth of the
-/// time between the last two times.
+/// The shortest pause of the driver.
 const DRIVER_MIN: u64 = 50_000;
 /// Its longest pause while workers compute.
 const DRIVER_BUSY_MAX: u64 = 5_000_000;
@@ -64,8 +63,6 @@ struct DriverPace {
     due: u64,
     /// Whether it has noticed that all workers sleep.
     is_resting: bool,
-    /// When work last came in one of its turns.
-    came_at: u64,
 }
 
 impl DriverPace {
@@ -98,8 +95,7 @@ impl DriverPace {
 
 impl Pace {
     pub(crate) fn new(settings: Option<PaceSettings>, is_root: bool) -> Self {
-        let (wakes_at, pause, due, came_at) = (0, DRIVER_MIN, u64::MAX, 0);
-        let driver = DriverPace { wakes_at, pause, due, is_resting: true, came_at };
+        let driver = DriverPace { wakes_at: 0, pause: DRIVER_MIN, due: u64::MAX, is_resting: true };
         Pace { settings, is_root, last_turn: 0, need: Need::Idle, polls_until: 0, driver }
     }
 
@@ -154,9 +150,7 @@ impl Pace {
         self.driver.due = turn.due.map_or(u64::MAX, |due| due.as_nanos() as u64);
         if !was_polling && self.driver.wakes_at == now {
             if turn.work_came || turn.is_streaming {
-                let came_before = std::mem::replace(&mut self.driver.came_at, now);
-                // It is doubled before the first pause.
-                self.driver.pause = DRIVER_MIN.max((now - came_before) / 16).min(self.longest());
+                self.driver.pause = DRIVER_MIN;
             }
             self.driver.sleep(self.longest(), settings.sleep_late);
         }
@@ -212,24 +206,6 @@ mod tests {
             let later = pace.notices_at(900 * MS);
             assert_eq!(pace.notices_at(later + 1), later + longest);
         }
-    }
-
-    #[test]
-    fn where_work_comes_seldom_the_driver_begins_with_longer_pauses() {
-        let mut pace = pace(false, 0);
-        pace.note_turn(0, &Turn::default(), Need::Ahead, false);
-        let work = Turn { work_came: true, ..Turn::default() };
-        let mut comes_at = |at: u64| {
-            let noticed = pace.notices_at(at);
-            pace.note_turn(noticed, &work, Need::Ahead, false);
-            let paused = pace.driver.wakes_at - noticed;
-            (noticed, paused)
-        };
-        let (first, _) = comes_at(MS);
-        let (second, paused) = comes_at(20 * MS);
-        assert_eq!(paused, (second - first) / 16 * 2);
-        assert_eq!(comes_at(second + paused).1, (paused / 16).max(DRIVER_MIN) * 2);
-        assert_eq!(comes_at(900 * MS).1, 5 * MS, "the longest");
     }
 
     #[test]
