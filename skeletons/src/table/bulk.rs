@@ -23,8 +23,8 @@ pub(super) type Things<'a, T> = Box<dyn Iterator<Item = T> + Send + 'a>;
 
 impl<K: TableKey, V: TableValue> Table<K, V> {
     /// Asks many things, those of a share in as few messages as need be. Returns the answers in the
-    /// order of the things. No more things are gathered while as many messages as there are PEs
-    /// wait for their answers.
+    /// order of the things. No more things are gathered while as many messages as there are PEs, or
+    /// [`MESSAGES_AT_ONCE`] if those are more, wait for their answers.
     pub(super) async fn ask_all<T: Serialize, C: Extend<T>, R>(
         &self,
         things: Things<'_, T>,

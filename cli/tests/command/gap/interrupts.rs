@@ -68,7 +68,7 @@ end;;
 Print(ParMap(meet, [2, 4] : chunk := 1), "\n");
 "#;
 
-/// A call that begins so many tasks is interrupted, and left.
+/// A call that begins this number of tasks is interrupted, and left.
 fn is_cancelled(mark: &'static str, options: &[&str], text: &str, tasks: usize) {
     let mut user = User::begins(mark, options, text, tasks);
     user.interrupts();
