@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 /// How often to look whether the socket is still there.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
+/// The most calls that are turned away at the end: about as many as the system lets wait.
+const CALLERS_MAX: usize = 4096;
+
 /// Accepts calls. Epoll tells of a call only once, so this remembers whether there may be more.
 pub(crate) struct Listener {
     socket: TcpListener,
@@ -70,6 +73,16 @@ impl Listener {
     /// Whether there may be calls that can be accepted at once; not after an error.
     pub(crate) fn is_ready(&self) -> bool {
         self.is_called && !self.is_short
+    }
+
+    /// Closes the calls that have not been accepted, so that those who called do not wait.
+    pub(crate) fn turn_away(&mut self) {
+        // Others may go on calling.
+        for _ in 0..CALLERS_MAX {
+            if !matches!(self.accept(), Ok(Some(_))) {
+                return;
+            }
+        }
     }
 
     /// The next call, if there is one.

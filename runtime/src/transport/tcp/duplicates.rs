@@ -34,7 +34,7 @@ impl Sockets {
         let (is_dialled, begun) = (connection.is_dialled, connection.begun);
         (connection.peer, connection.since, connection.used) = (Some(pe), now, event);
         if is_dialled {
-            self.dialling -= 1;
+            self.dialled.remove(&begun);
             TcpCounters::count(&self.counters.dialled);
         } else {
             self.strangers.remove(&begun);
@@ -68,7 +68,7 @@ impl Sockets {
         let dialled = self.connections.get_mut(overtaken).and_then(Option::take);
         let Some(dialled) = dialled else { return };
         self.release(overtaken);
-        self.dialling -= 1;
+        self.dialled.remove(&dialled.begun);
         if let Some(connection) = self.connection(place) {
             connection.inherit(*dialled);
         }

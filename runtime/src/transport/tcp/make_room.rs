@@ -28,7 +28,7 @@ impl Sockets {
     fn occupancy(&self) -> Occupancy {
         Occupancy {
             total: self.total(),
-            dialling: self.dialling,
+            dialling: self.dialled.len(),
             strangers: self.strangers.len(),
             is_called: self.listener.is_called(),
         }
@@ -49,6 +49,7 @@ impl Sockets {
         self.listener.is_called()
             || !self.ending.is_empty()
             || !self.strangers.is_empty()
+            || !self.dialled.is_empty()
             || self.limit.has_wanted_dial()
     }
 
@@ -100,15 +101,23 @@ impl Sockets {
 
     /// Closes the oldest dial, if it takes too long while another, or a caller, waits.
     fn give_up_a_dial(&mut self, now: Instant) {
-        let dials = self.connections.iter().enumerate().filter_map(|(place, connection)| {
-            let dial = connection.as_deref().filter(|connection| connection.is_dialled)?;
-            matches!(dial.state, ConnectionState::Greeting(_)).then_some((dial.since, place))
-        });
-        if let Some((since, place)) = dials.min()
-            && now.duration_since(since) > FORCE_AFTER
-        {
+        self.close_a_dial(now, FORCE_AFTER);
+    }
+
+    /// Closes dials that take too long. The PE may have left, with what waits for it of no use.
+    pub(super) fn close_late_dials(&mut self, now: Instant) {
+        while self.close_a_dial(now, self.dial_within) {}
+    }
+
+    /// Closes the oldest dial, if it takes longer than this. Returns whether it does.
+    fn close_a_dial(&mut self, now: Instant, within: Duration) -> bool {
+        let Some((_, &place)) = self.dialled.first_key_value() else { return false };
+        let is_late =
+            self.connection(place).is_some_and(|dial| now.duration_since(dial.since) > within);
+        if is_late {
             self.close(place, TcpCloseReason::Broken);
         }
+        is_late
     }
 
     /// The open connection that has gone unused for longest. One on which something is under way

@@ -151,6 +151,14 @@ impl TcpLane {
     }
 }
 
+/// The socket that listens may stay open for [another use](TcpEndpoint::second_descriptor): then
+/// callers would wait for an answer, and with what they send last.
+impl Drop for TcpLane {
+    fn drop(&mut self) {
+        self.sockets.listener.turn_away();
+    }
+}
+
 impl Lane for TcpLane {
     fn name(&self) -> &'static str {
         "tcp"

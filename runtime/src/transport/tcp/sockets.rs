@@ -23,8 +23,8 @@ const ROUND_FRAMES_MAX: usize = 256;
 /// How much is read at once, in bytes: a few frames of full length.
 const READ_BYTES: usize = 256 << 10;
 
-/// How long a dial and its handshake may take before the connection counts as broken.
-const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
+/// The default of `dial_within`.
+const DIAL_WITHIN: Duration = Duration::from_secs(5);
 
 /// The most accepted connections that may be in their handshake.
 const STRANGERS_MAX: usize = 1024;
@@ -53,8 +53,10 @@ pub(super) struct Sockets {
     pub(super) hello_within: Duration,
     /// The places of the connections that are being closed, the oldest first.
     pub(super) ending: VecDeque<usize>,
-    /// The number of dials under way.
-    pub(super) dialling: usize,
+    /// The places of the dials under way, the oldest first.
+    pub(super) dialled: BTreeMap<u64, usize>,
+    /// How long a dial and its handshake may take before the connection counts as broken.
+    pub(super) dial_within: Duration,
     /// The places of the connections on which there may be something to read.
     unread: VecDeque<usize>,
     /// The number of events so far; [`TcpConnection`] uses it as a clock.
@@ -87,7 +89,8 @@ impl Sockets {
             strangers: BTreeMap::new(),
             hello_within: HELLO_WITHIN,
             ending: VecDeque::new(),
-            dialling: 0,
+            dialled: BTreeMap::new(),
+            dial_within: DIAL_WITHIN,
             unread: VecDeque::new(),
             events: 0,
             limit: ConnectionLimit::new(connections_max, STRANGERS_MAX, DIAL_WANTED_FOR),
@@ -162,16 +165,8 @@ impl Sockets {
         let (dialling, is_redial) = (peer.dialling, peer.failures > 0);
         // Frames that still arrive on an old connection come before those on a new one.
         let must_wait = !peer.ending.is_empty() || now < peer.redial_at;
-        if let Some(place) = dialling {
-            let is_late =
-                |begun: &TcpConnection| now.duration_since(begun.since) > HANDSHAKE_WITHIN;
-            match self.connection(place) {
-                Some(begun) if !is_late(begun) => return begun.send(frame).unwrap_or(false),
-                _ => {
-                    self.close(place, TcpCloseReason::Broken);
-                    return false;
-                }
-            }
+        if let Some(dial) = dialling.and_then(|place| self.connection(place)) {
+            return dial.send(frame).unwrap_or(false);
         }
         if must_wait {
             return false;
@@ -204,7 +199,7 @@ impl Sockets {
         }
         let is_taken = connection.send(frame).unwrap_or(false);
         self.keep(connection);
-        self.dialling += 1;
+        self.dialled.insert(event, place);
         self.peer(to).into_iter().for_each(|peer| peer.dialling = Some(place));
         self.limit.has_dialled();
         is_taken
@@ -249,6 +244,7 @@ impl Sockets {
         }
         if self.is_restless() {
             let now = Instant::now();
+            self.close_late_dials(now);
             self.close_late_handshakes(now);
             self.close_overdue(now);
             self.accept(now);
@@ -306,7 +302,9 @@ impl Sockets {
         };
         self.release(place);
         match connection.state {
-            ConnectionState::Greeting(_) if connection.is_dialled => self.dialling -= 1,
+            ConnectionState::Greeting(_) if connection.is_dialled => {
+                self.dialled.remove(&connection.begun);
+            }
             ConnectionState::Greeting(_) => drop(self.strangers.remove(&connection.begun)),
             ConnectionState::Open => {}
             ConnectionState::Ending { .. } => self.ending.retain(|ending| *ending != place),

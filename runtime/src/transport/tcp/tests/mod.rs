@@ -309,6 +309,39 @@ fn a_pe_that_does_not_listen_is_dialled_again() {
     assert!(lane.counters().broken.load(Ordering::Relaxed) >= 2);
 }
 
+/// What a lane does whose peer does not answer, while the socket that listens stays open.
+fn wait_for_the_end_of_a_dial(lane: &mut TcpLane) {
+    assert!(!lane.is_flushed());
+    poll_until_counted(lane, |counters| &counters.broken, 1);
+    assert!(lane.is_flushed(), "what waited is given up with the dial");
+}
+
+#[test]
+fn a_call_that_is_not_answered_is_given_up_though_nothing_more_is_sent() {
+    let endpoints = [(); 2].map(|()| TcpEndpoint::bind(LOCALHOST, None).unwrap());
+    let addresses: Vec<_> = endpoints.iter().map(TcpEndpoint::address).collect();
+    let [own, _silent] = endpoints;
+    let mut lane = own.into_lane(Pe::ROOT, addresses, key(), usize::MAX).unwrap();
+    lane.sockets.dial_within = Duration::from_millis(5);
+    assert!(lane.send(Pe::new(1), &mut b"frame".to_vec()).unwrap());
+    wait_for_the_end_of_a_dial(&mut lane);
+}
+
+#[test]
+fn a_lane_that_ends_turns_away_those_who_have_called() {
+    let endpoints = [(); 2].map(|()| TcpEndpoint::bind(LOCALHOST, None).unwrap());
+    let addresses: Vec<_> = endpoints.iter().map(TcpEndpoint::address).collect();
+    let [own, leaving] = endpoints;
+    let _open = leaving.second_descriptor().unwrap();
+    let key = key();
+    let mut lane = own.into_lane(Pe::ROOT, addresses.clone(), key, usize::MAX).unwrap();
+    lane.sockets.dial_within = PATIENCE * 2;
+    let leaving = leaving.into_lane(Pe::new(1), addresses, key, usize::MAX).unwrap();
+    assert!(lane.send(Pe::new(1), &mut b"frame".to_vec()).unwrap());
+    drop(leaving);
+    wait_for_the_end_of_a_dial(&mut lane);
+}
+
 #[test]
 fn a_later_connection_replaces_an_earlier_one() {
     let key = key();
