@@ -108,6 +108,11 @@ impl<S: EngineSite> Engine<S> {
         self.leaving.may_leave(&self.node, is_idle)
     }
 
+    /// The PEs from which an answer is missing, while this one waits to leave.
+    pub(crate) fn unanswered(&self) -> Vec<Pe> {
+        self.port.unanswered()
+    }
+
     /// Whether this PE leaves without an answer of the others.
     pub(crate) fn leaves_unanswered(&self) -> bool {
         self.leaving.leaves_unanswered()

@@ -236,6 +236,11 @@ impl Processor {
             if may_leave && !is_unanswered {
                 return Some(Leave::Orderly);
             }
+            if is_late && !has_failed {
+                let silent = self.turns.engine().as_ref().map(Engine::unanswered);
+                let (pe, grace) = (self.me().number(), self.settings.shutdown_grace);
+                tracing::warn!(pe, ?silent, "the job ends, but not all PEs have within {grace:?}");
+            }
             if may_leave || is_late {
                 return Some(Leave::Hasty);
             }

@@ -298,6 +298,12 @@ impl Port {
             && self.lane.is_flushed()
     }
 
+    /// The peers that have not acknowledged everything, or are owed an acknowledgement.
+    pub fn unanswered(&self) -> Vec<Pe> {
+        let is_open = |pe: &Pe| self.peers.get(*pe).is_some_and(|peer| !peer.is_idle());
+        self.timed.iter().chain(&self.ready).copied().filter(is_open).collect()
+    }
+
     /// When, in the caller's time, to call [`poll`](Self::poll) although nothing arrives. It may
     /// turn out that nothing is due then.
     pub fn next_deadline(&self) -> Option<Duration> {
