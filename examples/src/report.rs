@@ -129,29 +129,15 @@ impl Display for Report {
         }
         writeln!(
             f,
-            "{:.3} s on {} PEs x {} threads; {} tasks{}",
+            "{:.3} s on {} PEs x {} threads{}",
             self.seconds,
             self.pes,
             self.threads,
-            self.tasks,
-            if self.dead > 0 { " on those that live" } else { "" }
+            if self.dead > 0 { "; what follows is of those that live" } else { "" }
         )?;
-        if self.supervised {
-            let Report { dead, notifies, acks, replicas, .. } = self;
-            writeln!(
-                f,
-                "supervised: {notifies} NOTIFY, {acks} ACK, {replicas} replicas; PEs that died: \
-                 {dead}"
-            )?;
+        if self.dead > 0 {
+            writeln!(f, "PEs that died: {}", self.dead)?;
         }
-        for row in self.statistics.by_distance.iter().filter(|row| row.fishes + row.steals > 0) {
-            writeln!(
-                f,
-                "at distance {}: {} FISH sent, {} SCHEDULE received, {} tasks stolen ({} from \
-                 boards), {} NOWORK",
-                row.distance, row.fishes, row.schedules, row.steals, row.from_boards, row.no_works
-            )?;
-        }
-        Ok(())
+        write!(f, "{}", self.statistics)
     }
 }

@@ -40,6 +40,10 @@ pub trait Bounded: Tree<Node: Clone> {
     fn value(&self, node: &Self::Node) -> Option<u64>;
 
     /// An upper bound of the values of this node and all nodes below it. A lower bound prunes more.
+    ///
+    /// If it is less than one of these values, the search may return another node than the best,
+    /// from run to run a different one, also with `first`. With debug assertions it panics where it
+    /// meets such a node.
     fn bound(&self, node: &Self::Node) -> u64;
 
     /// Whether the bounds of the children of each node never rise from one child to the next. Then
@@ -349,7 +353,9 @@ impl<T: Bounded, const FINDS_FIRST: bool> SearchType<T> for Maximise<FINDS_FIRST
             let value = tree.value(node);
             debug_assert!(
                 value.is_none_or(|value| value <= bound),
-                "a node has the value {value:?}, and it or its parent the bound {bound}"
+                "`Bounded::bound` is too low: {bound} for a node, or for one above it, whose value \
+                 is {}",
+                value.unwrap_or_default()
             );
             if let Some(value) = value.filter(|value| Self::is_hopeful(knowledge, *value)) {
                 let place = knowledge.place.clone();

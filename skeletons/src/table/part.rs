@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use ultramarine_group::{GroupId, Groups, Hosted, Member, Opening, Part};
 use ultramarine_runtime::executor::{Context, caught, discard};
-use ultramarine_topology::{Distance, Pe};
+use ultramarine_topology::Pe;
 
 /// The number of things that are done with entries before other tasks have their turn.
 const WORKS_AT_ONCE: usize = 32;
@@ -352,7 +352,8 @@ pub(super) fn work_some<K: TableKey, V: TableValue>(
         let Some(member) = Groups::<TablePart<K, V>>::on(&cx).find(id) else { return };
         work_some(&cx, &member, id);
     };
-    drop(cx.spawn(Distance::ZERO, go_on, id));
+    // Placed: it comes before tasks on shelves, and in turn with those that yield.
+    drop(cx.spawn_at(cx.pe(), go_on, id));
 }
 
 /// Tells the machine what was done.

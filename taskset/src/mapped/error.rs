@@ -86,8 +86,9 @@ pub enum Error {
     Busy(PathBuf),
     /// It is as large as it may become.
     #[error(
-        "the arena has {size_bytes} bytes, and needs at least {needed_bytes}: make one with a \
-         larger size"
+        "the arena is full: it may have {size_bytes} bytes (`Options::size_bytes`, when it was \
+         made), and for the next step alone needs {needed_bytes}: make another, several times as \
+         large"
     )]
     Full {
         /// Its largest size.

@@ -19,9 +19,9 @@ pub struct Demand {
     /// Workers of this PE or of others may be out of work: one of them has found nothing here that
     /// it may take, or no task waits here. The task should spawn a part of its work.
     pub is_work_wanted: bool,
-    /// Tasks wait that come before all others (such as one whose [time is up](Context::timeout)),
-    /// or this task is [cancelled](Context::is_cancelled): the task should
-    /// [yield](Context::yield_now).
+    /// Tasks wait that come before all others, or a time was up (of a [sleep](Context::sleep) or a
+    /// [timeout](Context::timeout), maybe of this task), or this task is
+    /// [cancelled](Context::is_cancelled): the task should [yield](Context::yield_now).
     pub is_turn_wanted: bool,
 }
 
@@ -339,7 +339,9 @@ impl Context {
         Demand {
             is_work_wanted: is_asked || self.pe.queues.sees_none_to_steal(),
             // A cancelled task stops where it yields.
-            is_turn_wanted: self.pe.queues.has_ready() || self.is_cancelled(),
+            is_turn_wanted: self.pe.queues.has_ready()
+                || self.is_cancelled()
+                || self.pe.kept.timers.have_fired(),
         }
     }
 
@@ -363,7 +365,8 @@ impl Context {
     }
 
     /// Lets other tasks run first: those that were placed here, and those that waited for
-    /// something.
+    /// something. A task that yields again and again lets one that was spawned here start at one of
+    /// 256 times.
     pub async fn yield_now(&self) {
         let mut has_yielded = false;
         std::future::poll_fn(|cx| {

@@ -3,6 +3,7 @@
 use super::context::Context;
 use crate::code::Stateless;
 use crate::error::TaskError;
+use crate::executor::task::body::CatchPanic;
 use crate::executor::task::future::AbortOnDrop;
 use crate::executor::task::portable::Portable;
 use std::pin::Pin;
@@ -77,12 +78,11 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `g` was stolen, and its task ended without a result: it panicked, for example.
+    /// `g` panicked, here or where it was stolen, or its task ended without a result otherwise.
     ///
     /// # Panics
     ///
-    /// If `f` panics, or `g` in this task. If `f` does, `g` is not called, unless a thief has begun
-    /// it.
+    /// If `f` panics. Then `g` is not called, unless a thief has begun it.
     pub async fn join<F, A, T, G, B, U>(
         &self,
         radius: Distance,
@@ -102,7 +102,11 @@ impl Context {
         let fork = self.fork(radius, g, b);
         let first = OnGrowingStack::new(f(self.clone(), a)).await;
         let second = match fork.take_back() {
-            Ok(b) => OnGrowingStack::new(g(self.clone(), b)).await,
+            // A panic is what it would be if `g` had been stolen.
+            Ok(b) => {
+                let second = async { OnGrowingStack::new(g(self.clone(), b)).await };
+                CatchPanic::new(self.pe(), second).await?
+            }
             Err(stolen) => AbortOnDrop::new(stolen).await?,
         };
         Ok((first, second))

@@ -52,9 +52,10 @@ impl Context {
     /// the tasks whose futures it holds are [cancelled](crate::executor::Future::abort).
     ///
     /// The task that awaits this does that itself, and needs a worker of its PE for it (the main
-    /// task does not). If all workers compute until they are cancelled, and do not
-    /// [yield](Self::yield_now) when [`Demand::is_turn_wanted`](crate::executor::Demand) says so,
-    /// the time passes and nothing is cancelled.
+    /// task does not). If the future computes in this task, or all workers compute until they are
+    /// cancelled, and they do not [yield](Self::yield_now) when
+    /// [`Demand::is_turn_wanted`](crate::executor::Demand) says so, the time passes and nothing is
+    /// cancelled.
     ///
     /// # Errors
     ///
@@ -64,9 +65,16 @@ impl Context {
         T: std::future::Future,
     {
         let (mut future, mut sleep) = (pin!(AbortOnDrop::new(future)), pin!(self.sleep(duration)));
-        std::future::poll_fn(|waker| match future.as_mut().poll(waker) {
-            Poll::Ready(result) => Poll::Ready(Ok(result)),
-            Poll::Pending => sleep.as_mut().poll(waker).map(|()| Err(Elapsed)),
+        let mut is_begun = false;
+        std::future::poll_fn(|waker| {
+            if !std::mem::replace(&mut is_begun, true) {
+                // The future may compute for long before it waits for anything.
+                let _ = sleep.as_mut().poll(waker);
+            }
+            match future.as_mut().poll(waker) {
+                Poll::Ready(result) => Poll::Ready(Ok(result)),
+                Poll::Pending => sleep.as_mut().poll(waker).map(|()| Err(Elapsed)),
+            }
         })
         .await
     }

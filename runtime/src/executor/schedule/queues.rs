@@ -85,6 +85,9 @@ struct WorkerStealers<T> {
 /// A worker looks at this number of other workers to see whether there is something to steal.
 const GLANCES: usize = 4;
 
+/// At which of 256 times that it asks for work a worker looks at the shelves first.
+const SHELVES_FIRST_AT: u8 = 128;
+
 /// A worker's own ends of its deques.
 pub(crate) struct Deques<T> {
     index: usize,
@@ -321,9 +324,18 @@ impl<T: Queued> Queues<T> {
     /// The next work of a worker with deques.
     fn next_of(&self, own: &mut Deques<T>) -> Option<Work<T>> {
         // Now and then the ready queue comes first: otherwise tasks that keep placing others would
-        // keep ready tasks from ever going on.
+        // keep ready tasks from ever going on. And now and then a task of a shelf: otherwise it
+        // would never be started while another yields until it has been.
         own.asked = own.asked.wrapping_add(1);
-        let work = (if own.asked == 0 { self.next_ready(Some(own)) } else { None })
+        let favoured = match own.asked {
+            0 => self.next_ready(Some(own)),
+            SHELVES_FIRST_AT => {
+                let task = own.own.select_local().or_else(|| own.common.select_local());
+                task.map(Work::Start)
+            }
+            _ => None,
+        };
+        let work = favoured
             .or_else(|| self.next_placed())
             .or_else(|| self.next_ready(Some(own)))
             .or_else(|| own.own.select_local().map(Work::Start))

@@ -2,7 +2,9 @@
 
 use crate::executor::task::caught::discard_with;
 use crate::lock::Lock;
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -10,6 +12,13 @@ use std::time::{Duration, Instant};
 #[derive(Default)]
 pub(crate) struct Timers {
     sleepers: Lock<Sleepers>,
+    /// How many have been woken.
+    woken: AtomicU64,
+}
+
+thread_local! {
+    /// How many had been woken when this thread last asked.
+    static SEEN: Cell<u64> = const { Cell::new(0) };
 }
 
 #[derive(Default)]
@@ -31,7 +40,15 @@ impl Timers {
             let waker = first.remove();
             drop(sleepers);
             discard_with(|| waker.wake());
+            self.woken.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Whether any has been woken since the calling thread last asked. It may be the task that this
+    /// thread is inside of, which is in no queue.
+    pub(crate) fn have_fired(&self) -> bool {
+        let woken = self.woken.load(Ordering::Relaxed);
+        SEEN.replace(woken) != woken
     }
 
     /// Wakes all sleepers so that they are dropped: the job is ending.

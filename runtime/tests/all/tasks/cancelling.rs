@@ -254,6 +254,25 @@ fn what_takes_too_long_is_cancelled() {
     });
 }
 
+#[test]
+fn what_computes_too_long_in_the_same_task_is_cancelled_where_it_yields() {
+    async fn is_late(cx: Context, (): ()) -> bool {
+        let compute = async {
+            let start = Instant::now();
+            while start.elapsed() < PATIENCE {
+                if cx.poll_runtime().is_some_and(|demand| demand.is_turn_wanted) {
+                    cx.yield_now().await;
+                }
+            }
+        };
+        cx.timeout(Duration::from_millis(20), compute).await.is_err()
+    }
+    alone(1, async |cx: Context| {
+        assert!(is_late(cx.clone(), ()).await);
+        assert_eq!(cx.spawn(Distance::ONE, is_late, ()).await, Ok(true));
+    });
+}
+
 /// Its drop waits inside rayon for what another worker does meanwhile.
 struct DropsLong(&'static AtomicBool);
 

@@ -91,8 +91,7 @@ fn a_join_calls_one_function_here_and_leaves_the_other_to_a_thief() {
     }
     alone(1, async move |cx| {
         assert_eq!(cx.join(Distance::ONE, one, false, other, 2).await, Ok((1, 2)));
-        let here = async |cx: Context, n| cx.join(Distance::ONE, one, false, other, n).await;
-        let panicked = cx.spawn(Distance::ONE, here, 0).await;
+        let panicked = cx.join(Distance::ONE, one, false, other, 0).await;
         assert!(matches!(panicked, Err(TaskError::Panicked { .. })), "{panicked:?}");
     });
     WAS_STOLEN.store(false, SeqCst);

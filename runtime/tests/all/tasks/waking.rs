@@ -6,8 +6,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{self, Waker};
+use std::time::Instant;
 use ultramarine_runtime::executor::{Context, Future};
-use ultramarine_testkit::{Woken, eventually};
+use ultramarine_testkit::{PATIENCE, Woken, eventually};
 use ultramarine_topology::Distance;
 
 /// Polls it by two, one after the other, neither of which finds it ended. Then has it end, and
@@ -66,5 +67,21 @@ fn a_value_in_a_mailbox_wakes_the_one_that_asked_last() {
         moves(mail.receive(me), |_| mail.send(me, 7).expect("it may be sent"));
         moves(mail.receive_any(), |_| mail.send(me, 8).expect("it may be sent"));
         moves(mail.receive(me), |_| cx.forget(key));
+    });
+}
+
+#[test]
+fn one_that_yields_again_and_again_lets_what_it_has_spawned_start() {
+    static HAS_RUN: AtomicBool = AtomicBool::new(false);
+    alone(1, async |cx: Context| {
+        let yields = async |cx: Context, ()| {
+            drop(cx.spawn(Distance::ZERO, async |_, ()| HAS_RUN.store(true, SeqCst), ()));
+            let start = Instant::now();
+            while !HAS_RUN.load(SeqCst) && start.elapsed() < PATIENCE {
+                cx.yield_now().await;
+            }
+            HAS_RUN.load(SeqCst)
+        };
+        assert_eq!(cx.spawn(Distance::ZERO, yields, ()).await, Ok(true));
     });
 }
