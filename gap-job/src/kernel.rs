@@ -216,18 +216,22 @@ fn quote(text: &mut String, string: &str) {
 fn said(cx: &Context, error: &GapError) -> String {
     let pe = cx.pe().number();
     match error {
-        GapError::Said { message } if is_unbound(message) => {
-            format!("on PE {pe}: {message} (ParDefine defines it on all PEs)")
-        }
-        GapError::Said { message } => format!("on PE {pe}: {message}"),
+        GapError::Said { message } => match unbound(message) {
+            Some(name) if name.starts_with("Par") => {
+                format!("on PE {pe}: {message} (in a task there are no parallel functions)")
+            }
+            Some(_) => format!("on PE {pe}: {message} (ParDefine defines it on all PEs)"),
+            None => format!("on PE {pe}: {message}"),
+        },
         error => format!("on PE {pe}: {error}"),
     }
 }
 
-/// Whether an error is about a variable that is bound in front, perhaps, but not here.
-fn is_unbound(message: &str) -> bool {
+/// The variable that an error is about, if it is bound in front, perhaps, but not here.
+fn unbound(message: &str) -> Option<&str> {
     // Of a map its item stands before it.
-    message.contains("Error, Variable: ") && message.ends_with(" value")
+    let (_, name) = message.split_once("Error, Variable: '")?;
+    name.strip_suffix("' must have an assigned value")
 }
 
 #[cfg(test)]

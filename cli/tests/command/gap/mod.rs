@@ -139,6 +139,10 @@ const REFUSED: &[(&str, &str)] = &[
         "n := 5;; ParMapLocal(0, x -> x + n, [1]);",
         "on PE 0: item 1: Error, Variable: 'n' must have an assigned value (ParDefine defines it",
     ),
+    (
+        "ParMap(x -> ParMap(IdFunc, [x]), [1]);",
+        "'ParMap' must have an assigned value (in a task there are no parallel functions)",
+    ),
     ("ParMap(x -> 1 / (x - 77), [1..100] : chunk := 9);", ": item 77: Error, "),
     ("ParMap({x, n} -> n / (x - 5), [1..9] : chunk := 2, given := 1);", ": item 5: Error, "),
     ("ParReduce({x, y} -> x / y, [1, 0]);", ": Error, Rational operations"),

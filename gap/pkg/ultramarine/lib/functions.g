@@ -92,7 +92,11 @@ BIND_GLOBAL("ULTRAMARINE_Source", function(caller, f)
     fi;
     captured := ULTRAMARINE_Captured(f);
     if captured <> fail then
-        ErrorNoReturn(caller, ": the function `", name, "` cannot travel: it uses `", captured,
+        name := Concatenation(" `", name, "`");
+        if name = " `unknown`" then
+            name := ", which has no name,";
+        fi;
+        ErrorNoReturn(caller, ": the function", name, " cannot travel: it uses `", captured,
                       "`, a variable of the function around it (give it as the option `given`, ",
                       "the second argument of the function)");
     fi;
