@@ -142,6 +142,8 @@ impl Class {
         match self {
             Class::Journal => program.has_journal(),
             Class::Odd => *program == ODD_TASKS,
+            // On several hosts.
+            Class::Cut | Class::Loss | Class::Proxy => !program.has_arena(),
             _ => true,
         }
     }

@@ -58,10 +58,12 @@ const K_MEDOIDS: &str = "--random 30000 --k 64 --ranks 16 --checkpoint-every 5";
 const UTS: &str = "-t 1 -a 3 -d 11 -b 4 -r 19";
 const TASK_BENCH: &str = "--pattern random-nearest --width 40 --steps 100 --iterations 8000";
 
-pub(crate) const PROGRAMS: [Program; 18] = [
+pub(crate) const PROGRAMS: [Program; 19] = [
     SUM_EULER,
     program("liouville", "--upto 100000000 --tasks 200", MAPS, 200, "-3884"),
     program("queens", "--board 15", DIVISIONS, 100, "2279184"),
+    // What PEs that die had to do lies in an arena, where the others find it.
+    Program { input: Input::Arena, ..program("queens", "--board 14", ONLY, 100, "365596") },
     program("uts", UTS, &["par-enumerate"], 100, "16526523"),
     // Megabytes go to each task, and come back.
     program("merge_sort", "--numbers 8000000 --tasks 40", MAPS, 40, "7832592921160045307"),
@@ -126,7 +128,12 @@ impl Program {
     /// Whether it can keep its results in a journal.
     pub(crate) fn has_journal(&self) -> bool {
         let lack_it = ["sweep", "cholesky", "wavefront", "puzzle", "wordcount", "task_bench"];
-        self.skeletons != SUPERSTEPS && !lack_it.contains(&self.name)
+        self.skeletons != SUPERSTEPS && !self.has_arena() && !lack_it.contains(&self.name)
+    }
+
+    /// Whether it keeps its results in an arena.
+    pub(crate) fn has_arena(&self) -> bool {
+        self.input == Input::Arena
     }
 }
 
@@ -185,9 +192,9 @@ mod tests {
     #[test]
     fn all_means_every_combination_once() {
         let all = all(&mpis(), ALL, ALL);
-        assert_eq!(all.len(), 112);
+        assert_eq!(all.len(), 116);
         let unequal = |i: usize| all[i + 1..].iter().all(|other| *other != all[i]);
-        assert!((0..112).all(unequal));
+        assert!((0..116).all(unequal));
         assert!(PROGRAMS.iter().all(|program| program.skeletons.len() <= SKELETONS_MAX));
         // The first few differ in launcher and lane.
         assert_ne!(all[0].mpi.family, all[1].mpi.family);
@@ -199,7 +206,7 @@ mod tests {
     #[test]
     fn what_has_a_journal_is_what_takes_the_flag() {
         let folder = crate::process::root().join("examples/src/programs");
-        for program in PROGRAMS {
+        for program in PROGRAMS.iter().filter(|program| !program.has_arena()) {
             let file = folder.join(program.name).join("mod.rs");
             let file =
                 if file.exists() { file } else { folder.join(program.name).with_extension("rs") };

@@ -10,6 +10,8 @@ use serde_json::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Input {
     Nothing,
+    /// A new arena, in which its results are kept. All PEs are on one host.
+    Arena,
     /// Two files, each with a number of this many decimal digits.
     Numbers(usize),
     /// Two FASTA files, each with a sequence of this length.
@@ -40,7 +42,7 @@ impl Input {
     /// not there.
     pub(crate) fn arguments(self, folder: &Path) -> io::Result<Vec<String>> {
         Ok(match self {
-            Input::Nothing => Vec::new(),
+            Input::Nothing | Input::Arena => Vec::new(),
             Input::Numbers(length) => {
                 let numbers = [("nines", "9".repeat(length)), ("digits", digits(length))];
                 let file = |(name, digits): (&str, String)| {

@@ -46,8 +46,8 @@ pub(crate) struct Job<'a> {
     pub(crate) usual: Option<Duration>,
     /// Where it runs, if not here.
     pub(crate) hosts: Option<&'a Hosts>,
-    /// The file that it keeps its results in, removed at its end.
-    pub(crate) journal: Option<PathBuf>,
+    /// The file that it keeps its results in, a journal or an arena, removed at its end.
+    pub(crate) kept: Option<PathBuf>,
 }
 
 impl Job<'_> {
@@ -60,8 +60,8 @@ impl Job<'_> {
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.command.spawn().map_err(|error| cannot_start(&self.command, &error))?;
         let mut monitor = Monitor::over(child);
-        let (journal, launcher) = (self.journal.as_deref(), monitor.child.id());
-        let mut scene = Scene::new(&mark, &self.program, self.hosts, journal, launcher);
+        let (kept, launcher) = (self.kept.as_deref(), monitor.child.id());
+        let mut scene = Scene::new(&mark, &self.program, self.hosts, kept, launcher);
         scene.killed.extend(self.plan.is_last_lost.then(|| self.plan.pes - 1));
         let ended = monitor.until_the_end(&self, &mut scene);
         let is_session_left = scene.is_session_left;
@@ -72,7 +72,7 @@ impl Job<'_> {
             hosts.heal()?;
             left.extend(hosts.clear()?);
         }
-        for file in journal.into_iter().flat_map(|at| [at.to_owned(), at.with_extension("moved")]) {
+        for file in kept.into_iter().flat_map(|at| [at.to_owned(), at.with_extension("moved")]) {
             // One of them at most is there.
             let _ = std::fs::remove_file(file);
         }
@@ -264,9 +264,9 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         let (program, name) = (PathBuf::from("/bin/sh"), script.len().to_string());
-        let (hosts, usual, journal) = (None, None, None);
+        let (hosts, usual, kept) = (None, None, None);
         let answer = Answer::Is("-3");
-        let job = Job { command, program, plan, answer, name, usual, hosts, journal };
+        let job = Job { command, program, plan, answer, name, usual, hosts, kept };
         job.run(leftover::folder().expect("there is room").path()).expect("sh is everywhere")
     }
 

@@ -301,10 +301,12 @@ impl Chaos<'_> {
             .args(input)
             .args(configuration.arguments())
             .args(plan.flags.split_whitespace());
-        let journal = plan.has_journal.then(|| self.inputs.path().join(&name));
-        command.args(journal.iter().flat_map(|file| [OsStr::new("--journal"), file.as_os_str()]));
+        let has_arena = configuration.program.has_arena();
+        let kept = (plan.has_journal || has_arena).then(|| self.inputs.path().join(&name));
+        let flag = OsStr::new(if has_arena { "--arena" } else { "--journal" });
+        command.args(kept.iter().flat_map(|file| [flag, file.as_os_str()]));
         let answer = configuration.program.answer;
-        Ok(Job { command, program, plan, answer, name, usual, hosts, journal })
+        Ok(Job { command, program, plan, answer, name, usual, hosts, kept })
     }
 
     fn conclude(self) -> ExitCode {
