@@ -40,7 +40,7 @@ fn every_skeleton_on_every_lane_gives_the_sum() {
 #[test]
 fn words_and_hierarchy_are_shown() {
     let flags = "--upto 1000 --pes 2 --threads 1 --show-topology --progress --supervised";
-    let texts = ["PE 1: rank 1", "liouville (par-map): -14", " NOTIFY, 0 ACK, 0 replicas"];
+    let texts = ["PE 1: rank 1", "liouville (par-map): -14", "tasks: 100 run"];
     LIOUVILLE.shows(flags, &texts);
 }
 
