@@ -24,8 +24,8 @@ const GRAPHS: [(u32, u32, u32); 10] = [
     (350, 60, 10),
 ];
 
-/// Graphs of the second DIMACS challenge that are made by a rule: the words of so many bits, of which
-/// so many are set, or any number. Two are joined if they differ in at least so many.
+/// Graphs of the second DIMACS challenge that are made by a rule: the words of so many bits, of
+/// which so many are set, or any number. Two are joined if they differ in at least so many.
 const FILES: [(&str, u32, Option<u32>, u32); 2] =
     [("johnson16-2-4", 16, Some(2), 4), ("hamming8-4", 8, None, 4)];
 
