@@ -365,7 +365,7 @@ impl Context {
     }
 
     /// Lets other tasks run first: those that were placed here, and those that waited for
-    /// something. A task that yields again and again lets one that was spawned here start at one of
+    /// something. While tasks only yield, again and again, one that was spawned here starts after
     /// 256 times.
     pub async fn yield_now(&self) {
         let mut has_yielded = false;

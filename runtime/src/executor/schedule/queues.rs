@@ -85,8 +85,8 @@ struct WorkerStealers<T> {
 /// A worker looks at this number of other workers to see whether there is something to steal.
 const GLANCES: usize = 4;
 
-/// At which of 256 times that it asks for work a worker looks at the shelves first.
-const SHELVES_FIRST_AT: u8 = 128;
+/// A worker resumes this number of tasks without starting one; then it looks at the shelves first.
+const RESUMED_MAX: u32 = 256;
 
 /// A worker's own ends of its deques.
 pub(crate) struct Deques<T> {
@@ -95,6 +95,8 @@ pub(crate) struct Deques<T> {
     ready: Deque<Ready>,
     /// How often it has asked for work.
     asked: u8,
+    /// How many tasks have gone on since it last started one.
+    resumed: u32,
     /// The next of the other workers to look at.
     glance: usize,
     own: Pool<WorkerShelf<T>>,
@@ -149,6 +151,7 @@ impl<T: Queued> Queues<T> {
                 activity: queues.workers[index].activity.clone(),
                 ready,
                 asked: 0,
+                resumed: 0,
                 glance: 0,
                 own: Pool::new(shelves.into_iter().map(WorkerShelf)),
                 common: queues.common(index + 1),
@@ -324,16 +327,18 @@ impl<T: Queued> Queues<T> {
     /// The next work of a worker with deques.
     fn next_of(&self, own: &mut Deques<T>) -> Option<Work<T>> {
         // Now and then the ready queue comes first: otherwise tasks that keep placing others would
-        // keep ready tasks from ever going on. And now and then a task of a shelf: otherwise it
-        // would never be started while another yields until it has been.
+        // keep ready tasks from ever going on. And where tasks only go on, the shelves come first at
+        // last: otherwise a task there would never be started while another yields until it has
+        // been.
         own.asked = own.asked.wrapping_add(1);
-        let favoured = match own.asked {
-            0 => self.next_ready(Some(own)),
-            SHELVES_FIRST_AT => {
-                let task = own.own.select_local().or_else(|| own.common.select_local());
-                task.map(Work::Start)
-            }
-            _ => None,
+        let favoured = if own.asked == 0 {
+            self.next_ready(Some(own))
+        } else if own.resumed >= RESUMED_MAX {
+            own.resumed = 0;
+            let task = own.own.select_local().or_else(|| own.common.select_local());
+            task.map(Work::Start)
+        } else {
+            None
         };
         let work = favoured
             .or_else(|| self.next_placed())
@@ -344,10 +349,12 @@ impl<T: Queued> Queues<T> {
         let activity = &own.activity;
         match &work {
             Work::Start(task) => {
+                own.resumed = 0;
                 activity.function.set(task.function());
                 count(&activity.started);
             }
             Work::Resume(_) => {
+                own.resumed += 1;
                 activity.function.set(None);
                 count(&activity.resumed);
             }

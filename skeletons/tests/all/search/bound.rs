@@ -285,7 +285,7 @@ fn a_bound_that_is_too_low_is_reported() {
         for splitting in [Splitting::Ordered, Splitting::StealDriven] {
             let found = par_maximise(&cx, splitting, LowChild, 0).await;
             let error = found.expect_err("the bound is wrong").to_string();
-            assert!(error.contains("it or its parent the bound 5"), "{error}");
+            assert!(error.contains("`Bounded::bound` is too low: 5"), "{error}");
         }
         Ok(())
     });
