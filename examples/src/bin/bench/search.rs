@@ -24,8 +24,9 @@ const GRAPHS: [(u32, u32, u32); 10] = [
     (350, 60, 10),
 ];
 
-/// Graphs of the second DIMACS challenge that are made by a rule: the words of so many bits, of
-/// which so many are set, or any number. Two are joined if they differ in at least so many.
+/// Graphs of the second DIMACS challenge that are made by a rule: name, length of the words in bits,
+/// bits that are set in each word (`None`: any number), and the least number of bits in which two
+/// words differ that are joined. The vertices are all such words.
 const FILES: [(&str, u32, Option<u32>, u32); 2] =
     [("johnson16-2-4", 16, Some(2), 4), ("hamming8-4", 8, None, 4)];
 
