@@ -24,7 +24,7 @@ const GRAPHS: [(u32, u32, u32); 10] = [
     (350, 60, 10),
 ];
 
-/// Graphs of the second DIMACS challenge that are made by a rule: name, length of the words in bits,
+/// Graphs of the second DIMACS challenge that are made by a rule: name, length of words in bits,
 /// bits that are set in each word (`None`: any number), and the least number of bits in which two
 /// words differ that are joined. The vertices are all such words.
 const FILES: [(&str, u32, Option<u32>, u32); 2] =
