@@ -48,6 +48,8 @@ pub struct Engine<S: EngineSite> {
     pub(crate) leaving: Leaving,
     /// When to look next whether others have gone over to the fallback lane.
     pub(crate) check_fallback_at: Duration,
+    /// Whether the last turn only moved messages.
+    has_only_moved: bool,
 }
 
 impl<S: EngineSite> Engine<S> {
@@ -83,6 +85,7 @@ impl<S: EngineSite> Engine<S> {
             fallback,
             leaving: Leaving::default(),
             check_fallback_at: Duration::ZERO,
+            has_only_moved: false,
         }
     }
 
@@ -141,6 +144,10 @@ impl<S: EngineSite> Engine<S> {
     /// Takes one turn: sends what waits, receives what has arrived, and fishes if needed. `now` is
     /// the time since any fixed moment, and must not go back.
     ///
+    /// If messages have moved, all else is left to the next turn, which is due at once: so what has
+    /// come is handled, and what is to go leaves, sooner. (A placed task there and back took 3.7
+    /// µs, and takes 3.2.)
+    ///
     /// # Errors
     ///
     /// This PE cannot go on in the job.
@@ -161,8 +168,6 @@ impl<S: EngineSite> Engine<S> {
             boards.note_short_tasks(pe.has_short_tasks());
         }
         let (packets, polled) = self.receive(pe, now);
-        let fishing_due = self.node.tick(now, need, &mut EngineHost { state: &mut self.state, pe });
-        self.take_leave(pe, now);
         let is_streaming = match polled {
             Ok(progress) => progress.is_streaming,
             Err(error) => {
@@ -170,6 +175,31 @@ impl<S: EngineSite> Engine<S> {
                 false
             }
         };
+        let mut something_happened = self.send_queued(pe, now)? || packets > 0 || is_streaming;
+        self.has_only_moved = something_happened && !self.has_only_moved;
+        let mut due = Some(now);
+        if !self.has_only_moved {
+            let (has_acted, next) = self.look_after_all_else(pe, now, need)?;
+            something_happened |= has_acted;
+            due = next;
+        }
+        pe.note_away(self.state.futures.len());
+        let work_came =
+            std::mem::take(&mut self.state.tasks_came) || !self.state.results.is_empty();
+        let frames_sent = self.port.frames_sent() - sent_before;
+        Ok(Turn { something_happened, frames_sent, is_streaming, work_came, due })
+    }
+
+    /// What a turn does beside moving messages. Returns whether it did something, and when the next
+    /// turn is due.
+    fn look_after_all_else(
+        &mut self,
+        pe: &Arc<S>,
+        now: Duration,
+        need: Need,
+    ) -> Result<(bool, Option<Duration>), JobError> {
+        let fishing_due = self.node.tick(now, need, &mut EngineHost { state: &mut self.state, pe });
+        self.take_leave(pe, now);
         self.report_silences(pe);
         let boards = self.state.boards.as_mut();
         let has_used_boards = boards.is_some_and(|boards| {
@@ -182,14 +212,9 @@ impl<S: EngineSite> Engine<S> {
             return Err(failure);
         }
         let sent = self.send_queued(pe, now)?;
-        pe.note_away(self.state.futures.len());
         let more = (!pe.outbox().is_empty()).then_some(now);
         let due = [fishing_due, self.port.next_deadline(), more].into_iter().flatten().min();
-        let work_came =
-            std::mem::take(&mut self.state.tasks_came) || !self.state.results.is_empty();
-        let something_happened = sent || packets > 0 || is_streaming || has_used_boards;
-        let frames_sent = self.port.frames_sent() - sent_before;
-        Ok(Turn { something_happened, frames_sent, is_streaming, work_came, due })
+        Ok((sent || has_used_boards, due))
     }
 
     /// Takes what threads have left, or a part of it if that is much.

@@ -42,16 +42,18 @@ impl Membership {
 
     /// Another PE is in contact with the judge of this term. If this one has lost that judge and
     /// has no other in office, it leaves: the path between the two is broken. (Unless this one has
-    /// seen that the judge's process is gone: then the contact was before that.)
+    /// seen that the judge's process is gone: then the contact was before that. Or unless that
+    /// judge is this PE itself, which asks again in a later term.)
     pub(super) fn handle_contact(&mut self, from: Pe, term: Term) {
         let Term { judge, .. } = term;
         let has_none = self.is_candidate() || self.has_lost_judge();
-        if self.succession.is_none() || self.has_seen_end_of(judge) || !has_none {
+        let is_over = self.has_seen_end_of(judge) || judge == self.me;
+        if self.succession.is_none() || is_over || !has_none {
             return;
         }
         let leaves = match term.cmp(&self.list.term()) {
             Ordering::Greater => self.has_lost(judge),
-            Ordering::Equal => !self.is_judge(),
+            Ordering::Equal => true,
             Ordering::Less => !self.list.heading.in_office && !self.may_call_again(judge, from),
         };
         if leaves {

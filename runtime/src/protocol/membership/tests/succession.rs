@@ -86,6 +86,18 @@ fn a_candidate_that_has_seen_its_judges_end_stays() {
     assert_eq!(one.status(), MembershipStatus::Member);
 }
 
+/// Others have reached it, which it asked for votes in the term before.
+#[test]
+fn a_candidate_that_asks_again_is_not_lost_to_itself() {
+    let mut one = played(1, 5);
+    one.lose(0);
+    one.lose_at(ZERO, 0, Loss::Witnessed);
+    let asked = one.0.heading();
+    assert!(asked.term.round == 2 && !asked.in_office, "{asked:?}");
+    one.hear(3, Notice::InContact { term: term(1, 1) });
+    assert_eq!(one.status(), MembershipStatus::Member);
+}
+
 /// That candidate may call again, in a later term.
 #[test]
 fn a_pe_stays_if_others_follow_a_candidate_that_it_has_not_lost() {
