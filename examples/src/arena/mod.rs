@@ -11,6 +11,8 @@
 //! A unit in which worker after worker dies is given up: its result, and that of its set, says so.
 //! It is no error of the worker that meets it, or a set that was left would fail other jobs.
 
+mod near;
+
 use crate::{Job, Report};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -108,7 +110,7 @@ pub(crate) async fn run_in_arena<U: Units>(
     let mut computed = 0;
     let mut failed = Vec::new();
     if outcome::<U>(&arena, &place)?.is_none() {
-        let work = async |_, place: Place| place.work::<U>().map_err(Failure::from);
+        let work = async |cx, place: Place| place.work::<U>(&cx).map_err(Failure::from);
         let mut workers = Vec::new();
         for pe in (0..cx.pes()).map(Pe::new) {
             // None of a PE that is dead.
@@ -250,7 +252,7 @@ impl Place {
     }
 
     /// Works until the set has finished; returns the number of its units that it has done.
-    fn work<U: Units>(&self) -> Result<u64> {
+    fn work<U: Units>(&self, cx: &Context) -> Result<u64> {
         let arena = self.open()?;
         let worker = match arena.join() {
             // There are enough others.
@@ -262,8 +264,14 @@ impl Place {
             let file = self.file.display();
             return Err(Error::other(format!("--arena: `{file}` is not the root's file")));
         }
-        let mut computed = 0;
+        near::say_where(&worker, &set, cx.pe())?;
+        near::rob_nearest(&worker, &set, cx)?;
+        let mut computed: u64 = 0;
         set.try_run(|call| -> Result<_> {
+            // Some join later.
+            if computed.is_power_of_two() {
+                near::rob_nearest(&worker, &set, cx)?;
+            }
             let set = call.set()?;
             if call.code() == SUM {
                 return sum::<U>(&set);
