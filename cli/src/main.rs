@@ -8,6 +8,7 @@
 //! | `doctor` | checks the machine |
 //! | `topo` | shows where the PEs of a job stand: the probe does |
 //! | `journal` | shows what the journal of a job holds |
+//! | `trace` | joins the parts of a trace, and says what is in it |
 //! | `probe` | finds the program that must run under MPI |
 //! | `completions`, `man` | what a shell and a reader want to know |
 //! | `subprocess` | running another program for its output |
@@ -24,6 +25,7 @@ mod probe;
 mod run;
 mod subprocess;
 mod topo;
+mod trace;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -39,6 +41,8 @@ enum Command {
     Topo(Box<TopoFlags>),
     Journal(journal::Arguments),
     Checkpoint(checkpoint::Arguments),
+    #[command(subcommand)]
+    Trace(trace::Command),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -52,6 +56,7 @@ fn main() -> error::Result<ExitCode> {
         Command::Topo(_) => topo::run()?,
         Command::Journal(arguments) => journal::run(&arguments)?,
         Command::Checkpoint(arguments) => checkpoint::run(&arguments)?,
+        Command::Trace(command) => trace::run(&command)?,
         Command::Completions(arguments) => completions::run(&arguments)?,
         Command::Man(arguments) => man::run(&arguments)?,
     }

@@ -45,6 +45,10 @@ pub struct JobFlags {
     /// [env: `ULTRAMARINE_CALIBRATE`].
     #[arg(long)]
     pub calibrate: bool,
+    /// Record what all threads do, each process in a file of its own in this folder, whose former
+    /// trace is removed; `ultramarine trace` reads it [env: `ULTRAMARINE_TRACE`].
+    #[arg(long, value_name = "FOLDER")]
+    pub trace: Option<PathBuf>,
     /// Let a small parent stand between the launcher and each process, so that the job goes on when
     /// a process is killed [env: `ULTRAMARINE_GUARD`] [default: on].
     #[arg(long, value_name = "on|off", value_parser = on_or_off)]
@@ -135,6 +139,7 @@ impl JobFlags {
         complete(&mut self.lane, text(variables::LANE), lane_kind)?;
         complete(&mut self.threads, text(variables::THREADS), thread_count)?;
         complete(&mut self.topology, text(variables::TOPOLOGY), |path| Ok(path.into()))?;
+        complete(&mut self.trace, text(variables::TRACE), |path| Ok(path.into()))?;
         let pattern = text(variables::HOST_PATTERN);
         complete(&mut self.host_pattern, pattern, |text| Ok(text.to_owned()))?;
         complete(&mut calibrate, text(variables::CALIBRATE), yes_or_no)?;

@@ -79,6 +79,7 @@ mod settings_page;
 mod start;
 mod stdout;
 mod threads;
+mod trace;
 #[cfg(feature = "mpi")]
 mod world;
 
@@ -87,6 +88,7 @@ pub use log::log_line;
 pub use options::Options;
 pub use progress::{progress_display, with_progress};
 pub use request::{EndRequest, shutdown_requested};
+pub use trace::TraceSpans;
 pub use ultramarine_environment::flags::LaneKind;
 pub use ultramarine_runtime::code::Stateless;
 pub use ultramarine_runtime::error::TaskError;
@@ -99,6 +101,7 @@ pub use ultramarine_runtime::protocol::{Histogram, Statistics, Traffic, Upkeep};
 pub use ultramarine_runtime::settings::{
     DetectorSettings, FishingSettings, PortSettings, Settings, SettingsError,
 };
+pub use ultramarine_runtime::trace::TraceSpan;
 #[doc(inline)]
 pub use ultramarine_skeletons as skeletons;
 #[doc(inline)]

@@ -1,6 +1,7 @@
 //! How a job is made up.
 
 use crate::error::{Result, StartError};
+use std::path::{Path, PathBuf};
 use ultramarine_environment::faults::FaultFlags;
 use ultramarine_environment::flags::{JobFlags, LaneKind, PortRange, THREADS_MAX};
 use ultramarine_environment::interface::InterfaceChoice;
@@ -119,6 +120,15 @@ impl Options {
         self
     }
 
+    /// Records what all threads do, each process in a file of its own in this folder, which is made
+    /// if it is not there, and whose former trace is removed. Where a file cannot be written, that
+    /// is said, and the job goes on without it. `ultramarine trace` reads what was recorded.
+    #[must_use]
+    pub fn trace(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.flags.trace = Some(folder.into());
+        self
+    }
+
     /// Whether a small parent stands between the launcher and each process. It waits, hands signals
     /// on, and exits as the process does; only when a process other than the root is killed, it
     /// tells the launcher that all is well, so that the job goes on. The launcher and its tools
@@ -165,6 +175,11 @@ impl Options {
 
     pub(crate) fn faults(&self) -> &FaultFlags {
         &self.flags.faults
+    }
+
+    /// The folder of the trace, if one is to be recorded.
+    pub(crate) fn trace_folder(&self) -> Option<&Path> {
+        self.flags.trace.as_deref()
     }
 
     /// The ports that PEs listen on, if they are confined to some.

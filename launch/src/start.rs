@@ -7,8 +7,10 @@ use crate::options::Options;
 use crate::request;
 use crate::stdout;
 use crate::threads;
+use crate::trace::TraceSpans;
 use std::io::IsTerminal as _;
-use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use ultramarine_environment::flags::LaneKind;
@@ -57,7 +59,7 @@ impl Options {
 
     fn start(self, main: MainTask<'_>) -> Result<()> {
         let launched = launched(variables::text);
-        let options = log_to_stderr()
+        let options = log_to_stderr(self.records())
             .and_then(|()| self.completed(variables::text))
             .and_then(|options| options.check_launcher(launched));
         match (launched, &options) {
@@ -73,6 +75,11 @@ impl Options {
             }
             _ => threads::run(&options?, main),
         }
+    }
+
+    /// Whether a trace is to be recorded.
+    fn records(&self) -> bool {
+        self.trace_folder().is_some() || variables::TRACE.value().is_some()
     }
 
     /// Whether all PEs are to be inside this process.
@@ -127,15 +134,17 @@ impl Options {
 }
 
 /// Shows the runtime's log on standard error. `ULTRAMARINE_LOG` chooses how much, as
-/// in `ULTRAMARINE_LOG=debug`.
-fn log_to_stderr() -> Result<(), StartError> {
+/// in `ULTRAMARINE_LOG=debug`. If the process `records` a trace, spans are in it.
+fn log_to_stderr(records: bool) -> Result<(), StartError> {
     let filter = log_filter(&variables::LOG.value().unwrap_or_default())?;
     // A file of a batch job's output shows no colours.
     let is_allowed = variables::text(variables::NO_COLOR).is_none_or(|text| text.is_empty());
     let has_colours = is_allowed && std::io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt::layer().with_ansi(has_colours).with_writer(log::writer);
+    let spans = records.then(|| TraceSpans.with_filter(filter_fn(|of| of.is_span())));
+    let all = tracing_subscriber::registry().with(lines.with_filter(filter)).with(spans);
     // A program that has installed a subscriber keeps it.
-    let _ = tracing_subscriber::registry().with(lines).with(filter).try_init();
+    let _ = all.try_init();
     Ok(())
 }
 

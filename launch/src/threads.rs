@@ -5,6 +5,7 @@ use crate::error::{Error, Result, StartError};
 use crate::main_task::MainTask;
 use crate::network;
 use crate::options::Options;
+use crate::trace;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, OnceLock, mpsc};
 use ultramarine_environment::flags::{LaneKind, PES_MAX};
@@ -21,6 +22,8 @@ use ultramarine_topology::{Pe, Topology};
 pub(crate) fn run(options: &Options, main: MainTask<'_>) -> Result<()> {
     let mut jobs = jobs(options)?.into_iter();
     let root = jobs.next().expect("there is at least one PE");
+    options.trace_folder().into_iter().for_each(trace::remove_former);
+    let recording = trace::record(options.trace_folder(), root.me, &root.topology);
     let mut serving = Vec::new();
     let (started, outcomes) = mpsc::channel();
     let of_root = Arc::new(OnceLock::new());
@@ -48,6 +51,7 @@ pub(crate) fn run(options: &Options, main: MainTask<'_>) -> Result<()> {
         // Each PE has told the root what went wrong, or logged it.
         serving.into_iter().for_each(|thread| drop(thread.join()));
     }
+    drop(recording);
     result.map_err(Error::from)?
 }
 

@@ -37,6 +37,7 @@ mod os_memory;
 pub mod plain;
 pub mod protocol;
 pub mod settings;
+pub mod trace;
 pub mod transport;
 pub mod wire;
 

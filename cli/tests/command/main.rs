@@ -11,6 +11,7 @@
 //! | `gap` | GAP in front of a job: scripts, their errors, and deaths |
 //! | `topo` | what is handed to the probe, and what is said if it is not there |
 //! | `journal` | what is shown of journals |
+//! | `trace` | what is made of the parts of a trace |
 //! | `binding` | what processes are bound to |
 //! | `papers` | completions and manual pages |
 
@@ -26,3 +27,4 @@ mod papers;
 mod real;
 mod refusals;
 mod topo;
+mod trace;

@@ -36,6 +36,8 @@ use crate::log;
 use crate::main_task::MainTask;
 use crate::options::Options;
 use crate::request::{self, ShutdownRequest};
+use crate::trace;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -83,11 +85,14 @@ pub(crate) fn run(
     }
     options.iter().for_each(|options| options.raise_descriptor_limit(Some(launched)));
     let deadline = StartDeadline::set(deadline, launched);
+    let trace = options.iter().find_map(|options| options.trace_folder().map(Path::to_owned));
+    // Before another process can have begun its part.
+    trace.iter().filter(|_| launched.rank == 0).for_each(|folder| trace::remove_former(folder));
     let (mpi, start) = MpiThread::start(move |world| bootstrap::join(world, options, launched))?;
     match start {
         Ok(joined) => {
             drop(deadline);
-            take_part(child, mpi, joined, main)
+            take_part(child, mpi, joined, trace.as_deref(), main)
         }
         Err(error) => {
             // All processes have failed, and finalise together, if they can. The deadline still
@@ -125,6 +130,7 @@ fn take_part(
     mut child: GuardedChild,
     mpi: MpiThread,
     joined: Joined,
+    trace: Option<&Path>,
     main: MainTask<'_>,
 ) -> Result<()> {
     let Joined { job, presence, dies_after } = joined;
@@ -137,6 +143,7 @@ fn take_part(
     tracing::info!("the job begins: {} of {pes} is process {process}", job.me);
     let _death_timer = dies_after.map(|after| DeathTimer::start(job.me, after)).transpose()?;
     let me = job.me;
+    let recording = trace::record(trace, me, &job.topology);
     let shutdown = (me != Pe::ROOT).then(request::leave_to_the_root);
     // MPI should be finalised; but not between hosts, nor without shared memory: there a process
     // may wait for an answer on a connection to one that, in the launcher's barrier, looks at no
@@ -152,6 +159,7 @@ fn take_part(
         _ => true,
     };
     let (outcome, parting) = main.take_part(job, may_go_on, guard::job_ended_elsewhere);
+    drop(recording);
     let is_as_dead = matches!(&outcome, Err(error) if error.is_of_own_lane());
     let is_replaced = match &outcome {
         // The others have outvoted it.

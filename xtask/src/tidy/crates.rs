@@ -13,6 +13,7 @@ const CRATES: [&str; 19] = [
     "ultramarine-topology",
     "ultramarine-journal",
     "ultramarine-taskset",
+    "ultramarine-trace",
     "ultramarine-runtime",
     "ultramarine-group",
     "ultramarine-skeletons",

@@ -17,7 +17,7 @@ const HOUSES: [House; 5] = [
         path: "crate::",
         floors: &[
             &["addresses", "build", "code", "error", "forked", "handshake", "lock"],
-            &["large_blocks", "numbered", "os_memory", "wire"],
+            &["large_blocks", "numbered", "os_memory", "trace", "wire"],
             &["allocator", "array"],
             &["plain", "protocol", "transport"],
             &["detector"],

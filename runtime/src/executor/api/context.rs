@@ -5,6 +5,7 @@ use crate::executor::pe::worker::{send_now, turn_if_due};
 use crate::executor::task::cancel::Canceller;
 use crate::executor::task::origin::Origin;
 use crate::executor::task::site::Site;
+use crate::trace::TraceSpan;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -235,6 +236,24 @@ impl Context {
     /// than the root, or in a job that ends with its root.
     pub async fn agree_to_end(&self) {
         self.pe.agree_to_end().await;
+    }
+
+    /// Begins something that has a name in the trace of the job, if one is recorded. It lasts until
+    /// the value is dropped.
+    ///
+    /// ```
+    /// # use ultramarine_runtime::executor::Context;
+    /// # fn reduce(matrix: &mut [f64]) {}
+    /// async fn solve(cx: Context, mut matrix: Vec<f64>) -> Vec<f64> {
+    ///     let span = cx.trace_span("reduce");
+    ///     reduce(&mut matrix);
+    ///     drop(span);
+    ///     matrix
+    /// }
+    /// ```
+    #[inline]
+    pub fn trace_span(&self, name: &'static str) -> TraceSpan {
+        TraceSpan::begin(name)
     }
 
     /// The number of worker threads of this PE.

@@ -8,10 +8,12 @@ use crate::code::Name;
 use crate::executor::schedule::queues::Ready;
 use crate::executor::schedule::standby::{Called, urgently};
 use crate::executor::schedule::threads::STACK_BYTES;
+use crate::executor::task::activity::current_function;
 use crate::executor::task::caught::discard_with;
 use crate::executor::task::start::{Effort, Packed, Start};
 use crate::forked::end_if_forked;
 use crate::lock::Lock;
+use crate::trace;
 use async_task::Runnable;
 use std::sync::Arc;
 
@@ -117,7 +119,13 @@ impl Processor {
             return;
         }
         let pe = self.clone();
-        let stand_by = move || pe.crew.standby.stand_by(|| pe.stand_in());
+        let stand_by = move || {
+            trace::join(pe.me(), "standby");
+            pe.crew.standby.stand_by(|| {
+                pe.stand_in();
+                trace::pause();
+            });
+        };
         let name = format!("pe{}-standby", self.me().number());
         let thread = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(stand_by);
         if let Err(error) = thread {
@@ -129,6 +137,7 @@ impl Processor {
     /// Does everything that is urgent.
     fn stand_in(self: &Arc<Self>) {
         while !self.is_ending() {
+            let begun = trace::begin();
             if let Some(main) = self.crew.standby.take_main() {
                 run(main);
             } else if let Some(task) = self.queues.next_urgent() {
@@ -137,6 +146,9 @@ impl Processor {
                 break;
             }
             end_if_forked();
+            if let Some(begun) = begun {
+                trace::note_run(current_function(), begun);
+            }
             self.crew.standby.note_between_tasks();
         }
     }

@@ -14,11 +14,12 @@ use crate::executor::engine::mpi_gate::Caller;
 use crate::executor::schedule::nesting::is_nested;
 use crate::executor::schedule::queues::{Ready, Work};
 use crate::executor::schedule::standby::not_urgently;
-use crate::executor::task::activity::enter_function;
+use crate::executor::task::activity::{current_function, enter_function};
 use crate::executor::task::caught::discard_with;
 use crate::executor::task::future::not_stopping;
 use crate::executor::task::travel::not_travelling;
 use crate::forked::end_if_forked;
+use crate::trace;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -180,6 +181,7 @@ fn work_on(pe: &Arc<Processor>) {
         if !pe.is_ending() && look_for_work(pe) {
             continue;
         }
+        trace::pause();
         // Either this worker sees a task pushed before this, or the thread that pushed it sees that
         // the worker is gone.
         pe.crew.rest();
@@ -195,6 +197,7 @@ fn work_on(pe: &Arc<Processor>) {
 }
 
 fn run(pe: &Arc<Processor>, work: Work<Task>) {
+    let begun = trace::begin();
     // The task's own panics are caught, and end its future. This is for what is dropped after that.
     discard_with(|| match work {
         Work::Start(task) => task.start(pe),
@@ -202,6 +205,9 @@ fn run(pe: &Arc<Processor>, work: Work<Task>) {
         Work::Resume(Ready::Main) => pe.run_announced_main(),
     });
     end_if_forked();
+    if let Some(begun) = begun {
+        trace::note_run(current_function(), begun);
+    }
 }
 
 /// The kind of the calling thread, on its way into MPI.
@@ -216,9 +222,10 @@ pub(crate) fn caller(pe: &Processor) -> Caller {
 /// Polls without sleeping for as long as the setting `spin` says. Returns whether there is work
 /// again.
 fn look_for_work(pe: &Arc<Processor>) -> bool {
+    let begun = trace::begin();
     let mut since = Instant::now();
     let (mut now, mut quiet) = (since, None);
-    loop {
+    let has_found = loop {
         let mut something_happened = pe.crew.while_idle(|| pe.try_idle_turn(&mut quiet, now));
         // A job that rayon gives us may be long, and then this worker is not idle.
         if !pe.queues.is_empty() {
@@ -241,7 +248,9 @@ fn look_for_work(pe: &Arc<Processor>) -> bool {
         } else {
             std::hint::spin_loop();
         }
-    }
+    };
+    trace::note_search(begun);
+    has_found
 }
 
 /// Takes a turn at the engine if one is due. Called after each part of a task. Returns whether one

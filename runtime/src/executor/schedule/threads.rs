@@ -1,6 +1,7 @@
 //! The worker threads of a PE.
 
 use super::nesting::mark_base;
+use crate::trace;
 use ultramarine_topology::Pe;
 
 /// The stack of each worker, in bytes: divided problems may nest thousands deep.
@@ -20,6 +21,7 @@ pub(crate) fn workers(
         // All workers, also later ones, start through the same frames: see `nesting`.
         .start_handler(move |index| {
             mark_base();
+            trace::join(me, &format!("{role} {index}"));
             seat(index);
         })
         .build()

@@ -42,6 +42,11 @@ pub(crate) fn enter_function(function: Option<Name>) -> Option<Name> {
     OWN.with_borrow(|own| own.as_ref()?.function.replace(function))
 }
 
+/// The function that the calling thread is inside of, or was until now.
+pub(crate) fn current_function() -> Option<Name> {
+    OWN.with_borrow(|own| own.as_ref()?.function.get())
+}
+
 /// Whether the ends of tasks are counted. (Not from the beginning: that would take a twentieth of
 /// the time of an empty task.)
 static COUNTS_ENDS: AtomicBool = AtomicBool::new(false);

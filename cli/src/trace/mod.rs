@@ -1,0 +1,82 @@
+//! `ultramarine trace`: what a job recorded.
+//!
+//! | file | what |
+//! |---|---|
+//! | `parts` | reads what there is, whole or cut off |
+//! | `totals` | adds it up |
+
+mod parts;
+mod totals;
+
+use crate::error::Result;
+use parts::Parts;
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::PathBuf;
+use totals::Totals;
+
+/// Join or read the trace that a job has recorded (`--trace FOLDER`).
+///
+/// Each process of a job writes a part of its own. A part of a process that was killed holds what
+/// happened until some 0.1 s before.
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    Merge(Merge),
+    Show(Show),
+}
+
+/// Join the parts of a trace into one file, which <https://ui.perfetto.dev> opens.
+#[derive(clap::Args)]
+pub(crate) struct Merge {
+    /// The folder that the job was told to record in.
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+    /// The file to write.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// Say what is in a trace: how long each function ran, and what each PE did.
+#[derive(clap::Args)]
+pub(crate) struct Show {
+    /// The folder that the job was told to record in, or a file that was joined of it.
+    #[arg(value_name = "FOLDER|FILE")]
+    trace: PathBuf,
+    /// Print a JSON object instead.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(command: &Command) -> Result<()> {
+    match command {
+        Command::Merge(arguments) => merge(arguments),
+        Command::Show(arguments) => show(arguments),
+    }
+}
+
+fn merge(arguments: &Merge) -> Result<()> {
+    let parts = Parts::in_folder(&arguments.folder)?;
+    let mut out = BufWriter::new(File::create(&arguments.output)?);
+    let mut bytes = 0;
+    parts.each(|part| {
+        bytes += part.whole().len();
+        Ok(out.write_all(part.whole())?)
+    })?;
+    out.into_inner().map_err(|error| error.into_error())?.sync_all()?;
+    let (count, file) = (parts.count(), arguments.output.display());
+    Ok(writeln!(std::io::stdout(), "{count} parts, {bytes} bytes in {file}")?)
+}
+
+fn show(arguments: &Show) -> Result<()> {
+    let mut totals = Totals::default();
+    Parts::at(&arguments.trace)?.each(|part| {
+        totals.add(part.whole());
+        Ok(())
+    })?;
+    let mut out = std::io::stdout();
+    if arguments.json {
+        let object = serde_json::to_string_pretty(&totals.page()).map_err(std::io::Error::other)?;
+        return Ok(writeln!(out, "{object}")?);
+    }
+    Ok(write!(out, "{}", totals.page())?)
+}

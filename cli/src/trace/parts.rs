@@ -1,0 +1,93 @@
+//! The parts of a trace.
+
+use crate::error::{Error, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use ultramarine_trace::{PART, Packets};
+
+/// The files of a trace.
+pub(super) struct Parts(Vec<PathBuf>);
+
+/// What is in one of them.
+pub(super) struct Part {
+    bytes: Vec<u8>,
+    /// How many of them are whole packets.
+    whole: usize,
+}
+
+impl Part {
+    /// Its whole packets.
+    pub(super) fn whole(&self) -> &[u8] {
+        &self.bytes[..self.whole]
+    }
+}
+
+impl Parts {
+    /// The parts in a folder, or a file that was joined of them.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or there is none.
+    pub(super) fn at(path: &Path) -> Result<Parts> {
+        if fs::metadata(path)?.is_dir() {
+            Parts::in_folder(path)
+        } else {
+            Ok(Parts(vec![path.into()]))
+        }
+    }
+
+    /// The parts in a folder, by the PEs.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or there is none.
+    pub(super) fn in_folder(folder: &Path) -> Result<Parts> {
+        let mut files = Vec::new();
+        for file in fs::read_dir(folder)? {
+            let path = file?.path();
+            if path.extension().is_some_and(|it| it == PART) {
+                files.push(path);
+            }
+        }
+        if files.is_empty() {
+            let folder = folder.display();
+            return Err(Error::from(format!(
+                "there is no part of a trace in `{folder}`: a job that is started with --trace \
+                 {folder} writes one for each process, `pe000000.{PART}` and so on"
+            )));
+        }
+        files.sort();
+        Ok(Parts(files))
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Reads each, and says which are cut off.
+    ///
+    /// # Errors
+    ///
+    /// One cannot be read, or is no trace.
+    pub(super) fn each(&self, mut act: impl FnMut(&Part) -> Result<()>) -> Result<()> {
+        for path in &self.0 {
+            let bytes = fs::read(path)?;
+            let mut packets = Packets::of(&bytes);
+            packets.by_ref().for_each(drop);
+            let (whole, name) = (packets.read_bytes(), path.display());
+            if whole == 0 && !bytes.is_empty() {
+                return Err(Error::from(format!("`{name}` is no trace")));
+            }
+            let rest = bytes.len() - whole;
+            if rest > 0 {
+                eprintln!("`{name}` is cut off, or damaged: the last {rest} bytes are left out");
+            } else if bytes.is_empty() {
+                eprintln!(
+                    "`{name}` is empty: its process was killed before it had written anything"
+                );
+            }
+            act(&Part { bytes, whole })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,180 @@
+//! What a trace comes to.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+use ultramarine_trace::{Count, Packets, SEARCH, Slice, Slices};
+
+/// Sums over all slices.
+#[derive(Default)]
+pub(super) struct Totals {
+    slices: Slices,
+    functions: BTreeMap<String, Numbers>,
+    spans: BTreeMap<String, Numbers>,
+    /// By PE.
+    pes: BTreeMap<u32, Pe>,
+    begin_ns: Option<u64>,
+    end_ns: u64,
+}
+
+#[derive(Clone, Copy, Default, Serialize)]
+struct Numbers {
+    runs: u64,
+    busy_ns: u64,
+    longest_ns: u64,
+}
+
+impl Numbers {
+    fn add(&mut self, count: &Count) {
+        self.runs += count.runs;
+        self.busy_ns += count.busy_ns;
+        self.longest_ns = self.longest_ns.max(count.longest_ns);
+    }
+}
+
+#[derive(Default)]
+struct Pe {
+    threads: BTreeMap<u64, ()>,
+    busy_ns: u64,
+    search_ns: u64,
+    end_ns: u64,
+}
+
+impl Totals {
+    /// Adds a part.
+    pub(super) fn add(&mut self, part: &[u8]) {
+        for packet in Packets::of(part) {
+            if let Some(slice) = self.slices.next(packet) {
+                self.add_slice(&slice);
+            }
+        }
+    }
+
+    fn add_slice(&mut self, slice: &Slice) {
+        let begin = self.begin_ns.get_or_insert(slice.begin_ns);
+        *begin = slice.begin_ns.min(*begin);
+        self.end_ns = self.end_ns.max(slice.end_ns);
+        let span = Count {
+            name: slice.name.clone(),
+            runs: 1,
+            busy_ns: slice.end_ns - slice.begin_ns,
+            longest_ns: slice.end_ns - slice.begin_ns,
+        };
+        let own = slice.is_span.then_some(&span);
+        for count in slice.spans.iter().chain(own) {
+            self.spans.entry(count.name.clone()).or_default().add(count);
+        }
+        let number = self.slices.threads().get(&slice.thread).map_or(0, |thread| thread.pe);
+        let pe = self.pes.entry(number).or_default();
+        pe.threads.insert(slice.thread, ());
+        pe.end_ns = pe.end_ns.max(slice.end_ns);
+        for count in &slice.functions {
+            if count.name == SEARCH {
+                pe.search_ns += count.busy_ns;
+            } else {
+                pe.busy_ns += count.busy_ns;
+                self.functions.entry(count.name.clone()).or_default().add(count);
+            }
+        }
+    }
+
+    /// What is to be shown.
+    pub(super) fn page(&self) -> Page {
+        let took = self.end_ns - self.begin_ns.unwrap_or(self.end_ns);
+        let named = |of: &BTreeMap<String, Numbers>| {
+            let mut rows: Vec<Row> = of
+                .iter()
+                .map(|(name, numbers)| Row { name: name.clone(), numbers: *numbers })
+                .collect();
+            rows.sort_by_key(|row| std::cmp::Reverse(row.numbers.busy_ns));
+            rows
+        };
+        let pe = |(number, pe): (&u32, &Pe)| PeRow {
+            pe: *number,
+            threads: pe.threads.len(),
+            busy: share(pe.busy_ns, took * pe.threads.len() as u64),
+            looking_for_work: share(pe.search_ns, took * pe.threads.len() as u64),
+            ends_s: seconds(pe.end_ns - self.begin_ns.unwrap_or(pe.end_ns)),
+        };
+        Page {
+            took_s: seconds(took),
+            functions: named(&self.functions),
+            spans: named(&self.spans),
+            pes: self.pes.iter().map(pe).collect(),
+        }
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    Duration::from_nanos(ns).as_secs_f64()
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
+}
+
+/// What is printed. In JSON, the names of the fields are the keys.
+#[derive(Serialize)]
+pub(super) struct Page {
+    took_s: f64,
+    functions: Vec<Row>,
+    spans: Vec<Row>,
+    pes: Vec<PeRow>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    #[serde(flatten)]
+    numbers: Numbers,
+}
+
+#[derive(Serialize)]
+struct PeRow {
+    pe: u32,
+    threads: usize,
+    /// The share of its threads' time in which they ran tasks.
+    busy: f64,
+    /// The share in which they looked for some. In the rest they slept.
+    looking_for_work: f64,
+    /// When the last thing happened there, from the beginning.
+    ends_s: f64,
+}
+
+/// How many rows of a kind are shown.
+const ROWS: usize = 20;
+
+impl fmt::Display for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "took {:.3} s on {} PEs", self.took_s, self.pes.len())?;
+        for (what, rows) in [("function", &self.functions), ("span", &self.spans)] {
+            if rows.is_empty() {
+                continue;
+            }
+            writeln!(f, "\n{:>12} {:>12} {:>12}  {what}", "runs", "seconds", "longest")?;
+            for Row { name, numbers } in rows.iter().take(ROWS) {
+                let longest = format!("{:.1?}", Duration::from_nanos(numbers.longest_ns));
+                let busy = seconds(numbers.busy_ns);
+                writeln!(f, "{:>12} {busy:>12.3} {longest:>12}  {name}", numbers.runs)?;
+            }
+            if let Some(more) = rows.len().checked_sub(ROWS).filter(|more| *more > 0) {
+                writeln!(f, "{:>40}{more} more", "")?;
+            }
+        }
+        writeln!(
+            f,
+            "\n{:>8} {:>8} {:>8} {:>8} {:>10}",
+            "PE", "threads", "busy", "looking", "ends"
+        )?;
+        for pe in self.pes.iter().take(ROWS) {
+            let (busy, looking) = (100.0 * pe.busy, 100.0 * pe.looking_for_work);
+            let (number, threads, ends) = (pe.pe, pe.threads, pe.ends_s);
+            writeln!(f, "{number:>8} {threads:>8} {busy:>6.1} % {looking:>6.1} % {ends:>8.3} s")?;
+        }
+        if let Some(more) = self.pes.len().checked_sub(ROWS).filter(|more| *more > 0) {
+            writeln!(f, "{:>8} more", more)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+//! `--trace FOLDER` as its user sees it: every run of a task is in the trace, also where a process
+//! is killed.
+
+use crate::common::SUM_EULER;
+use std::fs;
+use std::path::Path;
+use ultramarine_testkit::{alone, folder, run};
+use ultramarine_trace::{PART, Packets, Slice, Slices};
+
+/// The slices of each part, by name.
+fn recorded(folder: &Path) -> Vec<Vec<Slice>> {
+    let files = fs::read_dir(folder).expect("it is there").map(|file| file.expect("a file").path());
+    let mut parts: Vec<_> =
+        files.filter(|file| file.extension().is_some_and(|it| it == PART)).collect();
+    parts.sort();
+    let slices = |bytes: Vec<u8>| {
+        let mut slices = Slices::default();
+        Packets::of(&bytes).filter_map(|packet| slices.next(packet)).collect()
+    };
+    parts.into_iter().map(|part| slices(fs::read(part).expect("it is there"))).collect()
+}
+
+fn sums(slices: &[Slice]) -> u64 {
+    let functions = slices.iter().flat_map(|slice| &slice.functions);
+    functions.filter(|of| of.name.ends_with("::sum_totient")).map(|of| of.runs).sum()
+}
+
+#[test]
+fn each_task_is_in_the_trace() {
+    let folder = folder!("whole");
+    for (upto, tasks) in [(900, 300), (500, 50)] {
+        let flags = format!("--upto {upto} --tasks {tasks} --pes 3 --threads 1 --json");
+        run(alone(SUM_EULER, &flags).arg("--trace").arg(&folder)).report();
+        let parts = recorded(&folder);
+        assert_eq!(parts.len(), 1, "one process");
+        assert_eq!(sums(&parts[0]), tasks, "and nothing of the job before");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_costs_the_trace_alone() {
+    let flags = "--upto 500 --tasks 50 --threads 1 --json --trace /proc/no-such-folder";
+    let ended = run(&mut alone(SUM_EULER, flags));
+    assert_eq!(ended.report()["result"], 76_116);
+    assert!(ended.err.contains("records no trace in `/proc/no-such-folder`"), "{}", ended.err);
+}
+
+#[cfg(feature = "mpi")]
+mod launched {
+    use super::*;
+    use ultramarine_testkit::launcher;
+
+    #[test]
+    fn a_process_that_is_killed_leaves_what_it_has_done() {
+        let Some(mut command) = launcher() else { return };
+        let folder = folder!("killed");
+        let flags = "--upto 12000 --tasks 400 --threads 1 --kill-at 1 --supervised --json";
+        command.args(["-n", "3", SUM_EULER.0]).args(flags.split_whitespace());
+        let ended = run(command.arg("--trace").arg(&folder));
+        assert_eq!(ended.report()["result"], 43_772_258);
+        assert_eq!(ended.report()["dead"], 1);
+        let parts = recorded(&folder);
+        let done: Vec<u64> = parts.iter().map(|part| sums(part)).collect();
+        assert!(done.len() == 3 && done.iter().all(|sums| *sums > 0), "{done:?}");
+        // What it did in its last tenth of a second is not there.
+        assert!(done.iter().sum::<u64>() + 100 >= 400, "{done:?}");
+    }
+}

@@ -1,0 +1,70 @@
+//! Recording a trace: where the parts go, and what a program's own spans become.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+use tracing::span::Id;
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+use tracing_subscriber::registry::LookupSpan;
+use ultramarine_runtime::trace::{self, Recording};
+use ultramarine_topology::{Pe, Topology};
+
+/// Removes what an earlier job has left in the folder: it would be read as part of this one.
+pub(crate) fn remove_former(folder: &Path) {
+    let Ok(files) = fs::read_dir(folder) else { return };
+    for path in files.filter_map(|file| Some(file.ok()?.path())) {
+        if path.extension().is_some_and(|it| it == trace::PART)
+            && let Err(error) = fs::remove_file(&path)
+        {
+            tracing::warn!("the part `{}` of a former trace stays: {error}", path.display());
+        }
+    }
+}
+
+/// Records what this process does, whose first PE this is, if there is a folder for it.
+pub(crate) fn record(folder: Option<&Path>, me: Pe, topology: &Topology) -> Option<Recording> {
+    let folder = folder?;
+    let host = topology.place(me).host().unwrap_or("its host");
+    let not_recorded = |error: std::io::Error| {
+        let folder = folder.display();
+        tracing::warn!("{me} records no trace in `{folder}`: {error}");
+    };
+    trace::record(folder, me, host).map_err(not_recorded).ok()
+}
+
+thread_local! {
+    /// The spans that the thread is in, and since when.
+    static ENTERED: RefCell<Vec<(Id, Instant)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Has the spans of `tracing` in the trace: each time that a thread is in one, from entering it
+/// until leaving it. For a program that has a subscriber of its own:
+///
+/// ```
+/// use tracing_subscriber::layer::SubscriberExt as _;
+/// use tracing_subscriber::util::SubscriberInitExt as _;
+///
+/// tracing_subscriber::registry().with(ultramarine::TraceSpans).init();
+/// ```
+///
+/// A program that has none gets one that does it, if a trace is recorded.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TraceSpans;
+
+impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceSpans {
+    fn on_enter(&self, id: &Id, _: Context<'_, S>) {
+        ENTERED.with_borrow_mut(|entered| entered.push((id.clone(), Instant::now())));
+    }
+
+    fn on_exit(&self, id: &Id, spans: Context<'_, S>) {
+        let left = ENTERED.with_borrow_mut(|entered| {
+            let at = entered.iter().rposition(|(other, _)| other == id)?;
+            Some(entered.remove(at).1)
+        });
+        if let (Some(begun), Some(span)) = (left, spans.span(id)) {
+            trace::note_span(span.name(), begun);
+        }
+    }
+}

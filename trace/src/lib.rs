@@ -1,0 +1,133 @@
+//! The format of traces: that of [Perfetto](https://perfetto.dev), so that its viewer shows them.
+//!
+//! A trace is a row of packets, and two traces, one after the other, are a trace. So each process of
+//! a job writes a part of its own, which is a trace itself, and all of them together are that of the
+//! job. A part that was cut off, as its process was killed, holds up to its last whole packet.
+//!
+//! Of the many messages of Perfetto [`packet`] has those that are needed here.
+#![forbid(unsafe_code)]
+
+pub mod packet;
+mod slices;
+
+pub use slices::{Count, Slice, Slices, Thread};
+
+use packet::TracePacket;
+use prost::Message as _;
+use prost::encoding::{WireType, decode_key, decode_varint, encode_key};
+
+/// How the name of a part ends.
+pub const PART: &str = "part";
+
+/// The category of slices that are runs of tasks.
+pub const RUN: &str = "run";
+
+/// The category of a program's own spans, which are within runs.
+pub const SPAN: &str = "span";
+
+/// What a thread does that looks for a task.
+pub const SEARCH: &str = "looking for work";
+
+/// The annotation of a slice that says how often each function ran in it.
+pub const FUNCTIONS: &str = "functions";
+
+/// The same of short spans.
+pub const SPANS: &str = "spans";
+
+/// What is said of each: how often, how long together, and the longest.
+pub const NUMBERS: [&str; 3] = ["runs", "busy_ns", "longest_ns"];
+
+/// The field of a trace that its packets are.
+const PACKET: u32 = 1;
+
+/// Adds a packet to a trace.
+pub fn append(packet: &TracePacket, trace: &mut Vec<u8>) {
+    encode_key(PACKET, WireType::LengthDelimited, trace);
+    // A vector grows.
+    let _ = packet.encode_length_delimited(trace);
+}
+
+/// The packets of a trace.
+#[derive(Clone, Debug)]
+pub struct Packets<'a> {
+    trace: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Packets<'a> {
+    /// The packets of this trace, as far as it goes.
+    pub fn of(trace: &'a [u8]) -> Self {
+        Packets { trace, at: 0 }
+    }
+
+    /// How many bytes of the trace are in the packets so far. At the end of a trace that is whole,
+    /// all of them.
+    pub fn read_bytes(&self) -> usize {
+        self.at
+    }
+
+    /// The packet at the beginning of these bytes, and what is behind it.
+    fn first(mut bytes: &[u8]) -> Option<(TracePacket, &[u8])> {
+        let key = decode_key(&mut bytes).ok()?;
+        if key != (PACKET, WireType::LengthDelimited) {
+            return None;
+        }
+        let length = decode_varint(&mut bytes).ok()?;
+        let (packet, rest) = bytes.split_at_checked(length.try_into().ok()?)?;
+        Some((TracePacket::decode(packet).ok()?, rest))
+    }
+}
+
+/// Ends with the last whole packet.
+impl Iterator for Packets<'_> {
+    type Item = TracePacket;
+
+    fn next(&mut self) -> Option<TracePacket> {
+        let (packet, rest) = Self::first(&self.trace[self.at..])?;
+        self.at = self.trace.len() - rest.len();
+        Some(packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packets() -> Vec<TracePacket> {
+        let packet = |timestamp| TracePacket { timestamp, ..TracePacket::default() };
+        [None, Some(1), Some(u64::MAX)].map(packet).to_vec()
+    }
+
+    #[test]
+    fn packets_come_back_in_order() {
+        let mut trace = Vec::new();
+        packets().iter().for_each(|packet| append(packet, &mut trace));
+        let mut read = Packets::of(&trace);
+        assert_eq!(read.by_ref().collect::<Vec<_>>(), packets());
+        assert_eq!(read.read_bytes(), trace.len());
+    }
+
+    #[test]
+    fn a_trace_holds_up_to_its_last_whole_packet() {
+        let mut trace = Vec::new();
+        let mut ends = vec![0];
+        for packet in packets() {
+            append(&packet, &mut trace);
+            ends.push(trace.len());
+        }
+        for cut in 0..trace.len() {
+            let mut read = Packets::of(&trace[..cut]);
+            let count = read.by_ref().count();
+            assert_eq!(count, ends.iter().filter(|end| **end <= cut).count() - 1, "{cut}");
+            assert_eq!(read.read_bytes(), ends[count]);
+        }
+    }
+
+    #[test]
+    fn what_is_no_trace_has_no_packets() {
+        for bytes in [&b"{\"traceEvents\": []}"[..], &[0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f, 1], &[]]
+        {
+            assert_eq!(Packets::of(bytes).count(), 0);
+        }
+    }
+}
