@@ -24,7 +24,7 @@ mod states;
 mod supersteps;
 mod whole_file;
 
-pub use arena::require_one_host;
+pub use arena::{nearest_first, require_one_host};
 pub use assignment::AssignmentChoice;
 pub use divide_skeleton::{DivideFlags, Solvers};
 pub use graph::{GraphFlags, GraphRun};

@@ -1,8 +1,8 @@
 //! The format of traces: that of [Perfetto](https://perfetto.dev), so that its viewer shows them.
 //!
-//! A trace is a row of packets, and two traces, one after the other, are a trace. So each process of
-//! a job writes a part of its own, which is a trace itself, and all of them together are that of the
-//! job. A part that was cut off, as its process was killed, holds up to its last whole packet.
+//! A trace is a row of packets, and two traces, one after the other, are a trace. So each process
+//! of a job writes a part of its own, which is a trace itself, and all of them together are that of
+//! the job. A part that was cut off, as its process was killed, holds up to its last whole packet.
 //!
 //! Of the many messages of Perfetto [`packet`] has those that are needed here.
 #![forbid(unsafe_code)]

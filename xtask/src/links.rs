@@ -15,7 +15,7 @@ use crate::messages;
 use crate::source::Source;
 
 /// The subcommands of `ultramarine`.
-const COMMANDS: [&str; 7] = ["run", "gap", "doctor", "topo", "completions", "man", "help"];
+const COMMANDS: [&str; 8] = ["run", "gap", "doctor", "topo", "trace", "completions", "man", "help"];
 
 /// Where programs are, in which profile's folder.
 const PROFILES: [&str; 2] = ["release/", "target/mpich/demo/"];

@@ -13,6 +13,8 @@
 
 mod near;
 
+pub use near::nearest_first;
+
 use crate::{Job, Report};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

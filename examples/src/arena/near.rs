@@ -38,9 +38,9 @@ pub(super) fn rob_nearest(worker: &Worker<'_>, set: &TaskSet<'_>, cx: &Context) 
     Ok(())
 }
 
-/// The workers whose PEs are in the cell, the nearest first. Of those that are equally near, each
-/// begins with another: those behind itself.
-fn nearest_first(pes: &[u8], me: usize, pe: Pe, topology: &Topology) -> Vec<usize> {
+/// The workers whose PEs stand there, in four bytes each, the nearest first. Of those that are
+/// equally near, each begins with another: those behind itself.
+pub fn nearest_first(pes: &[u8], me: usize, pe: Pe, topology: &Topology) -> Vec<usize> {
     let (pes, _) = pes.as_chunks::<PE_BYTES>();
     let pes = pes.iter().map(|pe| Pe::new(u32::from_le_bytes(*pe)));
     // Others have left their numbers there, too, maybe in a larger job.
@@ -48,21 +48,4 @@ fn nearest_first(pes: &[u8], me: usize, pe: Pe, topology: &Topology) -> Vec<usiz
     let mut near: Vec<(usize, Pe)> = here.filter(|(worker, _)| *worker != me).collect();
     near.sort_by_key(|(worker, other)| (topology.distance(pe, *other), *worker < me, *worker));
     near.into_iter().map(|(worker, _)| worker).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ultramarine_testkit::racks;
-
-    #[test]
-    fn workers_of_the_same_pe_come_before_those_of_near_ones() {
-        // PEs 0 and 1 share a host, and 2 and 3 another.
-        let topology = Topology::new(&racks(&[2], 2), &[1; 4]).expect("a topology");
-        let places = [3, 0, 1, u32::MAX, 2, 0, 9].map(u32::to_le_bytes).concat();
-        let order = |me, pe| nearest_first(&places, me, Pe::new(pe), &topology);
-        assert_eq!(order(1, 0), [5, 2, 4, 0]);
-        assert_eq!(order(5, 0), [1, 2, 0, 4]);
-        assert_eq!(order(4, 2), [0, 5, 1, 2]);
-    }
 }

@@ -10,9 +10,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
-use ultramarine::Topology;
 use ultramarine::taskset::{Arena, Call, Error, Options};
-use ultramarine_examples::require_one_host;
+use ultramarine::{Pe, Topology};
+use ultramarine_examples::{nearest_first, require_one_host};
 use ultramarine_testkit::{behind, eventually, kill, marked, racks, run};
 
 /// Programs, their flags, and those of another computation.
@@ -290,6 +290,17 @@ fn where_memory_is_full_the_error_says_so() {
     let ended = run(&mut behind(small, &in_arena(QUEENS, flags, &folder.path().join("full"))));
     ended.fails_with("more bytes of the arena `");
     ended.fails_with("make its file system larger (`docker run --shm-size`), or name a file");
+}
+
+#[test]
+fn workers_of_the_same_pe_come_before_those_of_near_ones() {
+    // PEs 0 and 1 share a host, and 2 and 3 another.
+    let topology = Topology::new(&racks(&[2], 2), &[1; 4]).expect("it can be");
+    let pes = [3, 0, 1, u32::MAX, 2, 0, 9].map(u32::to_le_bytes).concat();
+    let order = |worker, pe| nearest_first(&pes, worker, Pe::new(pe), &topology);
+    assert_eq!(order(1, 0), [5, 2, 4, 0]);
+    assert_eq!(order(5, 0), [1, 2, 0, 4]);
+    assert_eq!(order(4, 2), [0, 5, 1, 2]);
 }
 
 /// One machine cannot be two hosts to a launcher.

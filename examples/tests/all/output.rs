@@ -28,6 +28,20 @@ fn commands(redirection: &str) -> Vec<Command> {
 }
 
 #[test]
+fn the_guide_names_the_fields_that_all_reports_have() {
+    let guide = include_str!("../../../docs/guide/performance.md");
+    let (_, table) = guide.split_once("| field | what |").expect("the table");
+    let rows = table.trim_start().lines().take_while(|line| line.starts_with('|'));
+    let named = rows.filter_map(|row| row.split('|').nth(1));
+    let named: Vec<_> = named.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    let report = run(&mut alone(QUEENS, "--board 8 --threads 1 --json")).report();
+    let known: Vec<_> = report.as_object().expect("an object").keys().collect();
+    assert!(named.len() > 10 && named.iter().all(|name| known.iter().any(|key| key == name)));
+    let own: Vec<_> = known.iter().filter(|key| !named.contains(&key.as_str())).collect();
+    assert!(own.is_empty(), "`queens` has no fields of its own: {own:?}");
+}
+
+#[test]
 fn a_full_disk_of_standard_error_changes_nothing() {
     for mut command in commands("2>/dev/full") {
         let report = run(command.env("ULTRAMARINE_LOG", "debug")).report();

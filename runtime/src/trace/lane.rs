@@ -5,6 +5,7 @@ use crate::lock::Lock;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use ultramarine_trace::packet::{
     DebugAnnotation, EventName, InternedData, Kind, SequenceFlags, TracePacket, TrackDescriptor,
@@ -67,8 +68,16 @@ pub(super) struct Lane {
     written: u64,
     /// How many slices found no room.
     lost: u64,
-    /// Whole packets, for the thread that writes the file.
-    out: Arc<Lock<Vec<u8>>>,
+    shared: Arc<Shared>,
+}
+
+/// What the thread that writes the file knows of a lane.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// Whole packets.
+    pub(super) out: Lock<Vec<u8>>,
+    /// Whether a run has begun that is not in them.
+    pub(super) is_amid_run: AtomicBool,
 }
 
 impl Lane {
@@ -77,17 +86,22 @@ impl Lane {
         origin: Origin,
         number: u32,
         described: TrackDescriptor,
-        out: Arc<Lock<Vec<u8>>>,
+        shared: Arc<Shared>,
     ) {
         let (names, spans) = (HashMap::new(), Counts::default());
         let mut lane =
-            Lane { origin, number, names, stretch: None, spans, written: 0, lost: 0, out };
+            Lane { origin, number, names, stretch: None, spans, written: 0, lost: 0, shared };
         lane.write(&[TracePacket {
             track_descriptor: Some(described),
             sequence_flags: Some(SequenceFlags::Begins as u32),
             ..lane.packet()
         }]);
         OWN.set(Some(lane));
+    }
+
+    /// A run begins.
+    pub(super) fn begin_run(&self) {
+        self.shared.is_amid_run.store(true, Ordering::Release);
     }
 
     /// A run that is over.
@@ -98,7 +112,8 @@ impl Lane {
             self.flush();
             let mut counts = Counts::default();
             counts.add(name, took);
-            return self.write_slice(&Stretch { begin, end, counts });
+            self.stretch = Some(Stretch { begin, end, counts });
+            return self.flush();
         }
         let joins =
             |stretch: &&mut Stretch| begin < stretch.end + APART && end < stretch.begin + SHORT;
@@ -115,12 +130,11 @@ impl Lane {
     /// A span that is over, within a run that is not.
     pub(super) fn note_span(&mut self, name: &'static str, begun: Instant, end: Instant) {
         let [begin, end] = [begun, end].map(|at| self.origin.unix_ns(at));
-        if end - begin >= SHORT || self.may_write(end) {
-            self.flush();
+        if end.saturating_sub(begin) >= SHORT || self.may_write(end) {
             let name_iid = self.number_of(name);
             self.write_pair((begin, end), (SPAN, name, name_iid), Vec::new());
         } else {
-            self.spans.add(name, end - begin);
+            self.spans.add(name, end.saturating_sub(begin));
         }
     }
 
@@ -135,6 +149,7 @@ impl Lane {
         if let Some(stretch) = self.stretch.take() {
             self.write_slice(&stretch);
         }
+        self.shared.is_amid_run.store(false, Ordering::Release);
     }
 
     fn write_slice(&mut self, stretch: &Stretch) {
@@ -201,8 +216,8 @@ impl Lane {
     }
 
     fn write(&mut self, packets: &[TracePacket]) {
-        let out = self.out.clone();
-        let mut out = out.lock();
+        let shared = self.shared.clone();
+        let mut out = shared.out.lock();
         // Without its name, or its track, what comes later would make no sense.
         let is_needed =
             |packet: &TracePacket| packet.track_event.is_none() || packet.interned_data.is_some();
@@ -264,16 +279,17 @@ mod tests {
 
     /// What a lane writes that is given these runs, which begin and end at these times.
     fn written(act: impl FnOnce(&mut Lane, &dyn Fn(u64) -> Instant) + Send) -> (usize, Vec<Slice>) {
-        let out = Arc::new(Lock::new(Vec::new()));
+        let shared = Arc::<Shared>::default();
         let origin = Origin { at: Instant::now(), unix: Duration::from_secs(1000) };
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                Lane::begin(origin, 7, TrackDescriptor::default(), out.clone());
+                Lane::begin(origin, 7, TrackDescriptor::default(), shared.clone());
                 let at = |us| origin.at + Duration::from_micros(us);
                 with_own(|lane| act(lane, &at));
             });
         });
-        let bytes = std::mem::take(&mut *out.lock());
+        assert!(!shared.is_amid_run.load(Ordering::Acquire));
+        let bytes = std::mem::take(&mut *shared.out.lock());
         let mut slices = Slices::default();
         let read = Packets::of(&bytes).filter_map(|packet| slices.next(packet)).collect();
         (bytes.len(), read)
@@ -328,12 +344,12 @@ mod tests {
     #[test]
     fn what_finds_no_room_is_counted() {
         let (bytes, slices) = written(|lane, at| {
-            *lane.out.lock() = vec![0; WAITING_BYTES_MAX + 1];
+            *lane.shared.out.lock() = vec![0; WAITING_BYTES_MAX + 1];
             lane.note_run("named", at(0), at(1));
             lane.note_run("named", at(2), at(3));
             lane.note_run("named", at(4), at(5));
             assert_eq!(lane.lost, 2);
-            lane.out.lock().clear();
+            lane.shared.out.lock().clear();
             lane.note_run("named", at(6), at(7));
             assert_eq!(lane.lost, 0);
         });

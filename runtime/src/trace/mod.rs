@@ -39,6 +39,19 @@ pub(crate) fn begin() -> Option<Instant> {
     IS_ON.load(Ordering::Relaxed).then(Instant::now)
 }
 
+/// When a run of a task begins, if that is recorded.
+#[inline]
+pub(crate) fn begin_run() -> Option<Instant> {
+    IS_ON.load(Ordering::Relaxed).then(begin_run_here)
+}
+
+#[cold]
+#[inline(never)]
+fn begin_run_here() -> Instant {
+    lane::with_own(|lane| lane.begin_run());
+    Instant::now()
+}
+
 /// A part of a task has run on this thread since then, or all of it.
 #[cold]
 #[inline(never)]

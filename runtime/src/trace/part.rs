@@ -1,15 +1,15 @@
 //! The part of a trace that this process writes, and the thread that writes it.
 
 use super::IS_ON;
-use super::lane::{Lane, Origin};
+use super::lane::{Lane, Origin, Shared};
 use crate::lock::Lock;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{self, Builder, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use ultramarine_topology::Pe;
 use ultramarine_trace::packet::{
@@ -31,17 +31,15 @@ struct Recorder {
     host: String,
     /// How many lanes each PE of this process has.
     lanes: BTreeMap<Pe, u32>,
-    /// What the lanes have for the file.
-    outs: Vec<Arc<Lock<Vec<u8>>>>,
+    shared: Vec<Arc<Shared>>,
 }
 
 /// A recording, until it is dropped. What has happened by then is in the file.
 #[derive(Debug)]
 pub struct Recording {
-    path: PathBuf,
     /// Dropped, it ends the thread.
     goes_on: Option<mpsc::Sender<()>>,
-    thread: Option<JoinHandle<io::Result<()>>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// Begins to record what this process does, whose first PE is `pe`, in a file of this folder. The
@@ -61,41 +59,50 @@ pub fn record(folder: &Path, pe: Pe, host: &str) -> io::Result<Recording> {
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let origin = Origin { at: Instant::now(), unix };
     let (goes_on, ends) = mpsc::channel();
-    let thread = Builder::new().name("trace".to_owned()).spawn(move || write(file, &ends))?;
-    let (lanes, outs) = (BTreeMap::new(), Vec::new());
-    *recorder = Some(Recorder { origin, host: host.to_owned(), lanes, outs });
+    let write = move || {
+        if let Err(error) = write(file, &ends) {
+            IS_ON.store(false, Ordering::Relaxed);
+            let path = path.display();
+            tracing::warn!("the trace `{path}` ends here, as it cannot be written: {error}");
+        }
+    };
+    let thread = Builder::new().name("trace".to_owned()).spawn(write)?;
+    let (lanes, shared) = (BTreeMap::new(), Vec::new());
+    *recorder = Some(Recorder { origin, host: host.to_owned(), lanes, shared });
     IS_ON.store(true, Ordering::Relaxed);
-    Ok(Recording { path, goes_on: Some(goes_on), thread: Some(thread) })
+    Ok(Recording { goes_on: Some(goes_on), thread: Some(thread) })
 }
 
 impl Drop for Recording {
     fn drop(&mut self) {
         super::pause();
+        // Other threads are about to note their last runs.
+        let begun = Instant::now();
+        while shared().iter().any(|lane| lane.is_amid_run.load(Ordering::Acquire))
+            && begun.elapsed() < WRITES_EVERY
+        {
+            thread::sleep(WRITES_EVERY / 100);
+        }
         IS_ON.store(false, Ordering::Relaxed);
         self.goes_on = None;
-        let written = self.thread.take().map(JoinHandle::join);
+        self.thread.take().map(JoinHandle::join);
         *RECORDER.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        if let Some(Ok(Err(error))) = written {
-            let path = self.path.display();
-            tracing::warn!("the trace `{path}` ends early, as it cannot be written: {error}");
-        }
     }
+}
+
+/// All lanes.
+fn shared() -> Vec<Arc<Shared>> {
+    let recorder = RECORDER.lock().unwrap_or_else(PoisonError::into_inner);
+    recorder.iter().flat_map(|recorder| recorder.shared.clone()).collect()
 }
 
 /// Writes what the lanes have, until the recording ends or the file cannot be written.
 fn write(mut file: File, ends: &mpsc::Receiver<()>) -> io::Result<()> {
     loop {
         let is_over = ends.recv_timeout(WRITES_EVERY) != Err(mpsc::RecvTimeoutError::Timeout);
-        let outs: Vec<_> = {
-            let recorder = RECORDER.lock().unwrap_or_else(PoisonError::into_inner);
-            recorder.iter().flat_map(|recorder| recorder.outs.clone()).collect()
-        };
-        for out in outs {
-            let bytes = std::mem::take(&mut *out.lock());
-            if let Err(error) = file.write_all(&bytes) {
-                IS_ON.store(false, Ordering::Relaxed);
-                return Err(error);
-            }
+        for lane in shared() {
+            let bytes = std::mem::take(&mut *lane.out.lock());
+            file.write_all(&bytes)?;
         }
         if is_over {
             return Ok(());
@@ -106,7 +113,7 @@ fn write(mut file: File, ends: &mpsc::Receiver<()>) -> io::Result<()> {
 /// Gives the calling thread a lane.
 pub(super) fn join(pe: Pe, thread: &str) {
     let mut recorder = RECORDER.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(Recorder { origin, host, lanes, outs }) = &mut *recorder else { return };
+    let Some(Recorder { origin, host, lanes, shared }) = &mut *recorder else { return };
     let before = *lanes.entry(pe).and_modify(|lanes| *lanes += 1).or_insert(0);
     let first = 1 + pe.number() * LANES_MAX;
     if before + 1 >= LANES_MAX {
@@ -127,7 +134,8 @@ pub(super) fn join(pe: Pe, thread: &str) {
         };
         let mut bytes = Vec::new();
         append(&packet, &mut bytes);
-        outs.push(Arc::new(Lock::new(bytes)));
+        let out = Lock::new(bytes);
+        shared.push(Arc::new(Shared { out, ..Shared::default() }));
     }
     let number = first + 1 + before;
     let thread_name = Some(thread.to_owned());
@@ -137,7 +145,7 @@ pub(super) fn join(pe: Pe, thread: &str) {
         thread: Some(ThreadDescriptor { pid, tid: Some(number as i32), thread_name }),
         ..TrackDescriptor::default()
     };
-    let out = Arc::new(Lock::new(Vec::new()));
-    outs.push(out.clone());
-    Lane::begin(*origin, number, described, out);
+    let own = Arc::<Shared>::default();
+    shared.push(own.clone());
+    Lane::begin(*origin, number, described, own);
 }

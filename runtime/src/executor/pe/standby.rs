@@ -137,7 +137,7 @@ impl Processor {
     /// Does everything that is urgent.
     fn stand_in(self: &Arc<Self>) {
         while !self.is_ending() {
-            let begun = trace::begin();
+            let begun = trace::begin_run();
             if let Some(main) = self.crew.standby.take_main() {
                 run(main);
             } else if let Some(task) = self.queues.next_urgent() {

@@ -197,7 +197,7 @@ fn work_on(pe: &Arc<Processor>) {
 }
 
 fn run(pe: &Arc<Processor>, work: Work<Task>) {
-    let begun = trace::begin();
+    let begun = trace::begin_run();
     // The task's own panics are caught, and end its future. This is for what is dropped after that.
     discard_with(|| match work {
         Work::Start(task) => task.start(pe),
