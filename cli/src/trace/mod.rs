@@ -8,7 +8,7 @@
 mod parts;
 mod totals;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use parts::Parts;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -56,13 +56,16 @@ pub(crate) fn run(command: &Command) -> Result<()> {
 
 fn merge(arguments: &Merge) -> Result<()> {
     let parts = Parts::in_folder(&arguments.folder)?;
-    let mut out = BufWriter::new(File::create(&arguments.output)?);
+    let named = |error: std::io::Error| {
+        Error::from(format!("`{}` cannot be written: {error}", arguments.output.display()))
+    };
+    let mut out = BufWriter::new(File::create(&arguments.output).map_err(named)?);
     let mut bytes = 0;
     parts.each(|part| {
         bytes += part.whole().len();
-        Ok(out.write_all(part.whole())?)
+        out.write_all(part.whole()).map_err(named)
     })?;
-    out.into_inner().map_err(|error| error.into_error())?.sync_all()?;
+    out.flush().map_err(named)?;
     let (count, file) = (parts.count(), arguments.output.display());
     Ok(writeln!(std::io::stdout(), "{count} parts, {bytes} bytes in {file}")?)
 }

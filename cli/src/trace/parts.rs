@@ -29,11 +29,8 @@ impl Parts {
     ///
     /// It cannot be read, or there is none.
     pub(super) fn at(path: &Path) -> Result<Parts> {
-        if fs::metadata(path)?.is_dir() {
-            Parts::in_folder(path)
-        } else {
-            Ok(Parts(vec![path.into()]))
-        }
+        let kind = fs::metadata(path).map_err(|error| cannot_be_read(path, &error))?;
+        if kind.is_dir() { Parts::in_folder(path) } else { Ok(Parts(vec![path.into()])) }
     }
 
     /// The parts in a folder, by the PEs.
@@ -43,7 +40,7 @@ impl Parts {
     /// It cannot be read, or there is none.
     pub(super) fn in_folder(folder: &Path) -> Result<Parts> {
         let mut files = Vec::new();
-        for file in fs::read_dir(folder)? {
+        for file in fs::read_dir(folder).map_err(|error| cannot_be_read(folder, &error))? {
             let path = file?.path();
             if path.extension().is_some_and(|it| it == PART) {
                 files.push(path);
@@ -71,7 +68,7 @@ impl Parts {
     /// One cannot be read, or is no trace.
     pub(super) fn each(&self, mut act: impl FnMut(&Part) -> Result<()>) -> Result<()> {
         for path in &self.0 {
-            let bytes = fs::read(path)?;
+            let bytes = fs::read(path).map_err(|error| cannot_be_read(path, &error))?;
             let mut packets = Packets::of(&bytes);
             packets.by_ref().for_each(drop);
             let (whole, name) = (packets.read_bytes(), path.display());
@@ -90,4 +87,8 @@ impl Parts {
         }
         Ok(())
     }
+}
+
+fn cannot_be_read(path: &Path, error: &std::io::Error) -> Error {
+    Error::from(format!("`{}` cannot be read: {error}", path.display()))
 }

@@ -4,8 +4,8 @@ use crate::harness::{Stage, run, ultramarine};
 use std::path::Path;
 use std::process::Command;
 
-const SUBCOMMANDS: [&str; 8] =
-    ["run", "gap", "doctor", "topo", "journal", "checkpoint", "completions", "man"];
+const SUBCOMMANDS: [&str; 9] =
+    ["run", "gap", "doctor", "topo", "journal", "checkpoint", "trace", "completions", "man"];
 
 #[test]
 fn every_shell_gets_completions() {
@@ -47,7 +47,8 @@ fn there_is_a_page_for_the_command_and_each_subcommand() {
     let names: Vec<_> =
         files.iter().map(|file| file.file_name().into_string().expect("text")).collect();
     let mut expected = SUBCOMMANDS.map(|name| format!("ultramarine-{name}.1")).to_vec();
-    expected.push("ultramarine.1".to_owned());
+    let further = ["ultramarine", "ultramarine-trace-merge", "ultramarine-trace-show"];
+    expected.extend(further.map(|name| format!("{name}.1")));
     expected.sort_unstable();
     assert_eq!(names, expected);
     for file in files {

@@ -103,7 +103,7 @@ fn what_is_no_trace_is_refused() {
     let show = |path: &Path| {
         run(&mut ultramarine(&["trace".as_ref(), "show".as_ref(), path.as_os_str()])).refuses()
     };
-    assert!(show(&folder.path().join("none")).contains("none`: No such file"));
+    assert!(show(&folder.path().join("none")).contains("none` cannot be read: No such file"));
     assert!(show(folder.path()).contains("no part of a trace in"));
     let file = folder.path().join("pe000000.part");
     fs::write(&file, "a text").expect("there is room");
