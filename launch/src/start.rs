@@ -141,11 +141,15 @@ fn log_to_stderr(records: bool) -> Result<(), StartError> {
     let is_allowed = variables::text(variables::NO_COLOR).is_none_or(|text| text.is_empty());
     let has_colours = is_allowed && std::io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt::layer().with_ansi(has_colours).with_writer(log::writer);
-    let spans = records.then(|| TraceSpans.with_filter(filter_fn(|of| of.is_span())));
+    let spans = records.then(|| TraceSpans.with_filter(filter_fn(is_span)));
     let all = tracing_subscriber::registry().with(lines.with_filter(filter)).with(spans);
     // A program that has installed a subscriber keeps it.
     let _ = all.try_init();
     Ok(())
+}
+
+fn is_span(of: &tracing::Metadata<'_>) -> bool {
+    of.is_span()
 }
 
 /// What to show. (`EnvFilter` would also choose by spans, of which the runtime has none, for half a

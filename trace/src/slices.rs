@@ -74,7 +74,7 @@ impl Slices {
         let (at, track) = (packet.timestamp.unwrap_or_default(), event.track_uuid());
         match event.r#type() {
             Kind::SliceBegin => {
-                let slice = self.begin(sequence, at, event);
+                let slice = self.begin(sequence, at, &event);
                 self.begun.insert(track, (at, slice));
                 None
             }
@@ -93,7 +93,7 @@ impl Slices {
         self.threads.insert(uuid, Thread { pe, name: thread.thread_name.unwrap_or_default() });
     }
 
-    fn begin(&self, sequence: u32, at: u64, event: TrackEvent) -> Slice {
+    fn begin(&self, sequence: u32, at: u64, event: &TrackEvent) -> Slice {
         let name = self.names.get(&(sequence, event.name_iid())).cloned();
         let counted = |what: &str| {
             let all = event.debug_annotations.iter().filter(|of| of.name() == what);

@@ -1,7 +1,7 @@
 //! What a trace comes to.
 
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 use ultramarine_trace::{Count, Packets, SEARCH, Slice, Slices};
@@ -35,7 +35,7 @@ impl Numbers {
 
 #[derive(Default)]
 struct Pe {
-    threads: BTreeMap<u64, ()>,
+    threads: BTreeSet<u64>,
     busy_ns: u64,
     search_ns: u64,
     end_ns: u64,
@@ -67,7 +67,7 @@ impl Totals {
         }
         let number = self.slices.threads().get(&slice.thread).map_or(0, |thread| thread.pe);
         let pe = self.pes.entry(number).or_default();
-        pe.threads.insert(slice.thread, ());
+        pe.threads.insert(slice.thread);
         pe.end_ns = pe.end_ns.max(slice.end_ns);
         for count in &slice.functions {
             if count.name == SEARCH {
@@ -173,7 +173,7 @@ impl fmt::Display for Page {
             writeln!(f, "{number:>8} {threads:>8} {busy:>6.1} % {looking:>6.1} % {ends:>8.3} s")?;
         }
         if let Some(more) = self.pes.len().checked_sub(ROWS).filter(|more| *more > 0) {
-            writeln!(f, "{:>8} more", more)?;
+            writeln!(f, "{more:>8} more")?;
         }
         Ok(())
     }
