@@ -6,15 +6,14 @@
 //! | `stretch` | short runs of tasks that are counted together |
 //! | `part` | the file, and the thread that writes it |
 //!
-//! Each thread that runs tasks has a *lane* of its own. It notes a run of a task when
-//! that is over, and shares with the thread that writes the file no more than a buffer, into which
-//! it puts whole packets. While nothing is recorded, an event costs one load and one branch, and
-//! reads no clock.
+//! Each thread that runs tasks has a *lane* of its own. It notes a run of a task when that is over,
+//! and shares with the thread that writes the file no more than a buffer, into which it puts whole
+//! packets. While nothing is recorded, an event costs one load and one branch, and reads no clock.
 //!
-//! A lane may write 1 MiB at once, and 16 KiB more each second. While it stays within that, each run
-//! is a slice of the picture. Runs beyond it that are short are counted, by function, in one slice
-//! for all that came one after the other. So a trace of an hour has less than 100 MB a worker, and
-//! each run is in it.
+//! A lane may write 1 MiB at once, and 16 KiB more each second. While it stays within that, each
+//! run is a slice of the picture. Runs beyond it that are short are counted, by function, in one
+//! slice for all that came one after the other. So a trace of an hour has less than 100 MB a
+//! worker, and each run is in it.
 
 mod lane;
 mod part;
