@@ -8,6 +8,7 @@ use crate::probe;
 use crate::run::{RunError, linked};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use ultramarine_environment::variables;
 
 pub(crate) fn run() -> Result<()> {
     let probe = probe::find()?;
@@ -15,6 +16,9 @@ pub(crate) fn run() -> Result<()> {
     if let Err(error @ RunError::LibraryMissing { .. }) = linked::examine(&probe) {
         return Err(error.into());
     }
-    let source = Command::new(&probe).args(std::env::args_os().skip(1)).exec();
+    let mut command = Command::new(&probe);
+    // The trace of a job is not to be replaced by that of the probe.
+    command.args(std::env::args_os().skip(1)).env_remove(variables::TRACE.name);
+    let source = command.exec();
     Err(Error::from(RunError::Exec { launcher: probe, source }))
 }

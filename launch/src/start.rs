@@ -79,7 +79,8 @@ impl Options {
 
     /// Whether a trace is to be recorded.
     fn records(&self) -> bool {
-        self.trace_folder().is_some() || variables::TRACE.value().is_some()
+        let is_named = |text: String| !text.is_empty();
+        self.trace_folder().is_some() || variables::TRACE.value().is_some_and(is_named)
     }
 
     /// Whether all PEs are to be inside this process.
@@ -141,15 +142,19 @@ fn log_to_stderr(records: bool) -> Result<(), StartError> {
     let is_allowed = variables::text(variables::NO_COLOR).is_none_or(|text| text.is_empty());
     let has_colours = is_allowed && std::io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt::layer().with_ansi(has_colours).with_writer(log::writer);
-    let spans = records.then(|| TraceSpans.with_filter(filter_fn(is_span)));
+    let spans =
+        records.then(|| TraceSpans.with_filter(filter_fn(is_recorded).with_max_level_hint(SPANS)));
     let all = tracing_subscriber::registry().with(lines.with_filter(filter)).with(spans);
     // A program that has installed a subscriber keeps it.
     let _ = all.try_init();
     Ok(())
 }
 
-fn is_span(of: &tracing::Metadata<'_>) -> bool {
-    of.is_span()
+/// Spans of this level and above are in a trace.
+const SPANS: LevelFilter = LevelFilter::DEBUG;
+
+fn is_recorded(of: &tracing::Metadata<'_>) -> bool {
+    of.is_span() && *of.level() <= SPANS
 }
 
 /// What to show. (`EnvFilter` would also choose by spans, of which the runtime has none, for half a

@@ -11,13 +11,13 @@ use tracing_subscriber::registry::LookupSpan;
 use ultramarine_runtime::trace::{self, Recording};
 use ultramarine_topology::{Pe, Topology};
 
-/// Removes what an earlier job has left in the folder: it would be read as part of this one.
+/// Removes what an earlier job has left in the folder: it would be read as part of this one. Not
+/// what another job of this process records.
 pub(crate) fn remove_former(folder: &Path) {
-    let Ok(files) = fs::read_dir(folder) else { return };
-    for path in files.filter_map(|file| Some(file.ok()?.path())) {
-        if path.extension().is_some_and(|it| it == trace::PART)
-            && let Err(error) = fs::remove_file(&path)
-        {
+    let files = fs::read_dir(folder).ok().filter(|_| !trace::is_on());
+    let paths = files.into_iter().flatten().filter_map(|file| Some(file.ok()?.path()));
+    for path in paths.filter(|path| trace::is_part(path)) {
+        if let Err(error) = fs::remove_file(&path) {
             tracing::warn!("the part `{}` of a former trace stays: {error}", path.display());
         }
     }
@@ -43,10 +43,14 @@ thread_local! {
 /// until leaving it. For a program that has a subscriber of its own:
 ///
 /// ```
+/// use tracing_subscriber::filter::LevelFilter;
 /// use tracing_subscriber::layer::SubscriberExt as _;
 /// use tracing_subscriber::util::SubscriberInitExt as _;
+/// use tracing_subscriber::{Layer as _, fmt, registry};
 ///
-/// tracing_subscriber::registry().with(ultramarine::TraceSpans).init();
+/// let lines = fmt::layer().with_filter(LevelFilter::WARN);
+/// let spans = ultramarine::TraceSpans.with_filter(LevelFilter::INFO);
+/// registry().with(lines).with(spans).init();
 /// ```
 ///
 /// A program that has none gets one that does it, if a trace is recorded.
@@ -55,15 +59,19 @@ pub struct TraceSpans;
 
 impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceSpans {
     fn on_enter(&self, id: &Id, _: Context<'_, S>) {
-        ENTERED.with_borrow_mut(|entered| entered.push((id.clone(), Instant::now())));
+        // A thread that ends has none any more.
+        let _ = ENTERED.try_with(|entered| {
+            entered.borrow_mut().push((id.clone(), Instant::now()));
+        });
     }
 
     fn on_exit(&self, id: &Id, spans: Context<'_, S>) {
-        let left = ENTERED.with_borrow_mut(|entered| {
+        let left = ENTERED.try_with(|entered| {
+            let mut entered = entered.borrow_mut();
             let at = entered.iter().rposition(|(other, _)| other == id)?;
             Some(entered.remove(at).1)
         });
-        if let (Some(begun), Some(span)) = (left, spans.span(id)) {
+        if let (Ok(Some(begun)), Some(span)) = (left, spans.span(id)) {
             trace::note_span(span.name(), begun);
         }
     }

@@ -15,11 +15,22 @@ pub use slices::{Count, Slice, Slices, Thread};
 use packet::TracePacket;
 use prost::Message as _;
 use prost::encoding::{WireType, decode_key, decode_varint, encode_key};
+use std::ffi::OsStr;
+use std::path::Path;
 
-/// How the name of a part ends.
-pub const PART: &str = "part";
+/// The file name of the part of a process whose first PE has this number.
+pub fn part_name(pe: u32) -> String {
+    format!("pe{pe:06}.part")
+}
 
-/// The category of slices that are runs of tasks.
+/// Whether a file has the name of a part.
+pub fn is_part(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str);
+    let number = name.and_then(|name| name.strip_prefix("pe")?.strip_suffix(".part"));
+    number.is_some_and(|number| number.len() >= 6 && number.bytes().all(|it| it.is_ascii_digit()))
+}
+
+/// The category of slices that are runs of tasks, or what threads do between them.
 pub const RUN: &str = "run";
 
 /// The category of a program's own spans, which are within runs.
@@ -27,6 +38,12 @@ pub const SPAN: &str = "span";
 
 /// What a thread does that looks for a task.
 pub const SEARCH: &str = "looking for work";
+
+/// What it does for rayon meanwhile.
+pub const RAYON: &str = "a job of rayon";
+
+/// An event that says how many runs and spans have found no room before it, as the disk was slow.
+pub const LOST: &str = "lost";
 
 /// The annotation of a slice that says how often each function ran in it.
 pub const FUNCTIONS: &str = "functions";
@@ -120,6 +137,16 @@ mod tests {
             let count = read.by_ref().count();
             assert_eq!(count, ends.iter().filter(|end| **end <= cut).count() - 1, "{cut}");
             assert_eq!(read.read_bytes(), ends[count]);
+        }
+    }
+
+    #[test]
+    fn a_part_is_known_by_its_name() {
+        for pe in [0, 17, u32::MAX] {
+            assert!(is_part(&Path::new("a.part").join(part_name(pe))), "{pe}");
+        }
+        for name in ["video.mp4.part", "pe1.part", "pe00000x.part", "pe000000.partial"] {
+            assert!(!is_part(Path::new(name)), "{name}");
         }
     }
 

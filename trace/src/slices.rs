@@ -1,7 +1,7 @@
 //! What a trace tells: which thread did what, and when.
 
 use crate::packet::{DebugAnnotation, Kind, TracePacket, TrackDescriptor, TrackEvent};
-use crate::{FUNCTIONS, NUMBERS, SPAN, SPANS};
+use crate::{FUNCTIONS, LOST, NUMBERS, SPAN, SPANS};
 use std::collections::HashMap;
 
 /// A thread of a PE.
@@ -51,14 +51,20 @@ pub struct Slices {
     threads: HashMap<u64, Thread>,
     /// By sequence and number.
     names: HashMap<(u32, u64), String>,
-    /// What has begun on a track, and when.
-    begun: HashMap<u64, (u64, Slice)>,
+    /// What has begun on a track.
+    begun: HashMap<u64, Slice>,
+    lost: u64,
 }
 
 impl Slices {
     /// The threads of which there has been a description, by their numbers.
     pub fn threads(&self) -> &HashMap<u64, Thread> {
         &self.threads
+    }
+
+    /// How many runs and spans are missing so far, as the disk was too slow for them.
+    pub fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// The slice that ends with this packet, if one does.
@@ -75,21 +81,23 @@ impl Slices {
         match event.r#type() {
             Kind::SliceBegin => {
                 let slice = self.begin(sequence, at, &event);
-                self.begun.insert(track, (at, slice));
+                self.begun.insert(track, slice);
                 None
             }
-            Kind::SliceEnd => {
-                let (begin, slice) = self.begun.remove(&track)?;
-                Some(slice.ended(begin, at))
+            Kind::SliceEnd => Some(self.begun.remove(&track)?.ended(at)),
+            Kind::Instant => {
+                let lost = event.debug_annotations.iter().filter(|of| of.name() == LOST);
+                self.lost = lost.fold(self.lost, |sum, of| sum.saturating_add(of.uint_value()));
+                None
             }
-            Kind::Instant | Kind::Unspecified => None,
+            Kind::Unspecified => None,
         }
     }
 
     fn describe(&mut self, track: TrackDescriptor) {
         let uuid = track.uuid();
         let Some(thread) = track.thread else { return };
-        let pe = u32::try_from(thread.pid() - 1).unwrap_or_default();
+        let pe = u32::try_from(thread.pid().saturating_sub(1)).unwrap_or_default();
         self.threads.insert(uuid, Thread { pe, name: thread.thread_name.unwrap_or_default() });
     }
 
@@ -112,11 +120,15 @@ impl Slices {
 }
 
 impl Slice {
-    fn ended(mut self, begin: u64, end: u64) -> Slice {
-        self.end_ns = end.max(begin);
+    /// How long it took.
+    pub fn took_ns(&self) -> u64 {
+        self.end_ns - self.begin_ns
+    }
+
+    fn ended(mut self, end: u64) -> Slice {
+        self.end_ns = end.max(self.begin_ns);
         if self.functions.is_empty() && !self.is_span {
-            let took = self.end_ns - begin;
-            let name = self.name.clone();
+            let (took, name) = (self.took_ns(), self.name.clone());
             self.functions.push(Count { name, runs: 1, busy_ns: took, longest_ns: took });
         }
         self

@@ -14,11 +14,12 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 use totals::Totals;
+use ultramarine_trace::is_part;
 
 /// Join or read the trace that a job has recorded (`--trace FOLDER`).
 ///
-/// Each process of a job writes a part of its own. A part of a process that was killed holds what
-/// happened until some 0.1 s before.
+/// Each process of a job writes a part of its own. That of a process that was killed holds what had
+/// ended some 0.1 s before.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Merge(Merge),
@@ -56,6 +57,10 @@ pub(crate) fn run(command: &Command) -> Result<()> {
 
 fn merge(arguments: &Merge) -> Result<()> {
     let parts = Parts::in_folder(&arguments.folder)?;
+    if is_part(&arguments.output) {
+        let file = arguments.output.display();
+        return Err(Error::from(format!("`{file}` would be taken for a part: name another file")));
+    }
     let named = |error: std::io::Error| {
         Error::from(format!("`{}` cannot be written: {error}", arguments.output.display()))
     };

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
-use ultramarine_trace::{PART, Packets};
+use ultramarine_trace::{Packets, is_part, part_name};
 
 /// The files of a trace.
 pub(super) struct Parts(Vec<PathBuf>);
@@ -42,7 +42,7 @@ impl Parts {
         let mut files = Vec::new();
         for file in fs::read_dir(folder).map_err(|error| cannot_be_read(folder, &error))? {
             let path = file?.path();
-            if path.extension().is_some_and(|it| it == PART) {
+            if is_part(&path) {
                 files.push(path);
             }
         }
@@ -50,7 +50,8 @@ impl Parts {
             let folder = folder.display();
             return Err(Error::from(format!(
                 "there is no part of a trace in `{folder}`: a job that is started with --trace \
-                 {folder} writes one for each process, `pe000000.{PART}` and so on"
+                 {folder} writes one for each process, `{}` and so on",
+                part_name(0)
             )));
         }
         files.sort();
@@ -72,7 +73,7 @@ impl Parts {
             let mut packets = Packets::of(&bytes);
             packets.by_ref().for_each(drop);
             let (whole, name) = (packets.read_bytes(), path.display());
-            if whole == 0 && !bytes.is_empty() {
+            if whole == 0 && !bytes.is_empty() && !is_part(path) {
                 return Err(Error::from(format!("`{name}` is no trace")));
             }
             let rest = bytes.len() - whole;

@@ -27,15 +27,16 @@ struct Numbers {
 
 impl Numbers {
     fn add(&mut self, count: &Count) {
-        self.runs += count.runs;
-        self.busy_ns += count.busy_ns;
+        self.runs = self.runs.saturating_add(count.runs);
+        self.busy_ns = self.busy_ns.saturating_add(count.busy_ns);
         self.longest_ns = self.longest_ns.max(count.longest_ns);
     }
 }
 
 #[derive(Default)]
 struct Pe {
-    threads: BTreeSet<u64>,
+    workers: BTreeSet<u64>,
+    /// Of its workers.
     busy_ns: u64,
     search_ns: u64,
     end_ns: u64,
@@ -55,27 +56,26 @@ impl Totals {
         let begin = self.begin_ns.get_or_insert(slice.begin_ns);
         *begin = slice.begin_ns.min(*begin);
         self.end_ns = self.end_ns.max(slice.end_ns);
-        let span = Count {
-            name: slice.name.clone(),
-            runs: 1,
-            busy_ns: slice.end_ns - slice.begin_ns,
-            longest_ns: slice.end_ns - slice.begin_ns,
-        };
+        let (name, took) = (slice.name.clone(), slice.took_ns());
+        let span = Count { name, runs: 1, busy_ns: took, longest_ns: took };
         let own = slice.is_span.then_some(&span);
         for count in slice.spans.iter().chain(own) {
             self.spans.entry(count.name.clone()).or_default().add(count);
         }
-        let number = self.slices.threads().get(&slice.thread).map_or(0, |thread| thread.pe);
-        let pe = self.pes.entry(number).or_default();
-        pe.threads.insert(slice.thread);
+        let Some(thread) = self.slices.threads().get(&slice.thread) else { return };
+        let is_worker = thread.name.starts_with("worker");
+        let pe = self.pes.entry(thread.pe).or_default();
         pe.end_ns = pe.end_ns.max(slice.end_ns);
+        if is_worker {
+            pe.workers.insert(slice.thread);
+        }
         for count in &slice.functions {
-            if count.name == SEARCH {
-                pe.search_ns += count.busy_ns;
-            } else {
-                pe.busy_ns += count.busy_ns;
+            let is_search = count.name == SEARCH;
+            if !is_search {
                 self.functions.entry(count.name.clone()).or_default().add(count);
             }
+            let sum = if is_search { &mut pe.search_ns } else { &mut pe.busy_ns };
+            *sum = sum.saturating_add(if is_worker { count.busy_ns } else { 0 });
         }
     }
 
@@ -92,13 +92,14 @@ impl Totals {
         };
         let pe = |(number, pe): (&u32, &Pe)| PeRow {
             pe: *number,
-            threads: pe.threads.len(),
-            busy: share(pe.busy_ns, took * pe.threads.len() as u64),
-            looking_for_work: share(pe.search_ns, took * pe.threads.len() as u64),
+            workers: pe.workers.len(),
+            busy: share(pe.busy_ns, took, pe.workers.len()),
+            looking_for_work: share(pe.search_ns, took, pe.workers.len()),
             ends_s: seconds(pe.end_ns - self.begin_ns.unwrap_or(pe.end_ns)),
         };
         Page {
             took_s: seconds(took),
+            lost: self.slices.lost(),
             functions: named(&self.functions),
             spans: named(&self.spans),
             pes: self.pes.iter().map(pe).collect(),
@@ -110,14 +111,17 @@ fn seconds(ns: u64) -> f64 {
     Duration::from_nanos(ns).as_secs_f64()
 }
 
-fn share(part: u64, whole: u64) -> f64 {
-    part as f64 / whole.max(1) as f64
+/// The share of the time of all workers.
+fn share(part: u64, took: u64, workers: usize) -> f64 {
+    part as f64 / (took as f64 * workers as f64).max(1.0)
 }
 
 /// What is printed. In JSON, the names of the fields are the keys.
 #[derive(Serialize)]
 pub(super) struct Page {
     took_s: f64,
+    /// How many runs and spans are missing.
+    lost: u64,
     functions: Vec<Row>,
     spans: Vec<Row>,
     pes: Vec<PeRow>,
@@ -133,10 +137,10 @@ struct Row {
 #[derive(Serialize)]
 struct PeRow {
     pe: u32,
-    threads: usize,
-    /// The share of its threads' time in which they ran tasks.
+    workers: usize,
+    /// The share of its workers' time in which they ran tasks, or jobs of rayon between them.
     busy: f64,
-    /// The share in which they looked for some. In the rest they slept.
+    /// The share in which they looked for some.
     looking_for_work: f64,
     /// When the last thing happened there, from the beginning.
     ends_s: f64,
@@ -148,6 +152,9 @@ const ROWS: usize = 20;
 impl fmt::Display for Page {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "took {:.3} s on {} PEs", self.took_s, self.pes.len())?;
+        if self.lost > 0 {
+            writeln!(f, "{} runs and spans are missing: the disk was too slow", self.lost)?;
+        }
         for (what, rows) in [("function", &self.functions), ("span", &self.spans)] {
             if rows.is_empty() {
                 continue;
@@ -165,12 +172,12 @@ impl fmt::Display for Page {
         writeln!(
             f,
             "\n{:>8} {:>8} {:>8} {:>8} {:>10}",
-            "PE", "threads", "busy", "looking", "ends"
+            "PE", "workers", "busy", "looking", "ends"
         )?;
         for pe in self.pes.iter().take(ROWS) {
             let (busy, looking) = (100.0 * pe.busy, 100.0 * pe.looking_for_work);
-            let (number, threads, ends) = (pe.pe, pe.threads, pe.ends_s);
-            writeln!(f, "{number:>8} {threads:>8} {busy:>6.1} % {looking:>6.1} % {ends:>8.3} s")?;
+            let (number, workers, ends) = (pe.pe, pe.workers, pe.ends_s);
+            writeln!(f, "{number:>8} {workers:>8} {busy:>6.1} % {looking:>6.1} % {ends:>8.3} s")?;
         }
         if let Some(more) = self.pes.len().checked_sub(ROWS).filter(|more| *more > 0) {
             writeln!(f, "{more:>8} more")?;

@@ -105,9 +105,12 @@ fn what_is_no_trace_is_refused() {
     };
     assert!(show(&folder.path().join("none")).contains("none` cannot be read: No such file"));
     assert!(show(folder.path()).contains("no part of a trace in"));
-    let file = folder.path().join("pe000000.part");
+    let file = folder.path().join("text");
     fs::write(&file, "a text").expect("there is room");
-    assert!(show(folder.path()).contains("is no trace"));
+    assert!(show(&file).contains("is no trace"));
+    let merge = ["trace", "merge", "/tmp", "-o", "/tmp/pe000000.part"];
+    assert!(run(&mut ultramarine(&merge)).refuses().contains("would be taken for a part"));
+    let file = folder.path().join("pe000000.part");
     // A process that was killed at once.
     fs::write(&file, "").expect("there is room");
     let arguments = ["trace".as_ref(), "show".as_ref(), folder.path().as_os_str()];

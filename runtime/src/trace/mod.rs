@@ -2,86 +2,97 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `lane` | what one thread records |
-//! | `stretch` | short runs of tasks that are counted together |
+//! | `track` | what one thread records |
+//! | `stretch` | runs that are counted together |
 //! | `part` | the file, and the thread that writes it |
 //!
-//! Each thread that runs tasks has a *lane* of its own. It notes a run of a task when that is over,
-//! and shares with the thread that writes the file no more than a buffer, into which it puts whole
-//! packets. While nothing is recorded, an event costs one load and one branch, and reads no clock.
+//! Each thread that runs tasks has a *track* of its own. A *run* is what it does of a task without
+//! a break: until the task waits, or ends. It is noted when it is over. The thread that writes the
+//! file takes from each track what is there, ten times a second. While nothing is recorded, an
+//! event costs one load and one branch, and reads no clock.
 //!
-//! A lane may write 1 MiB at once, and 16 KiB more each second. While it stays within that, each
-//! run is a slice of the picture. Runs beyond it that are short are counted, by function, in one
-//! slice for all that came one after the other. So a trace of an hour has less than 100 MB a
-//! worker, and each run is in it.
+//! A track may write 1 MiB at once, and 16 KiB more each second. While it stays within that, each
+//! run is a slice of the picture. Else runs are counted, by function, until there is room for the
+//! slice that stands for all of them. So no run is missing in the sums, and a trace of an hour has
+//! at most 60 MB a thread.
 
-mod lane;
 mod part;
 mod stretch;
+mod track;
 
 pub use part::{Recording, record};
-pub use ultramarine_trace::PART;
+pub use ultramarine_trace::is_part;
 
 use crate::code::Name;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use ultramarine_topology::Pe;
-use ultramarine_trace::SEARCH;
+use ultramarine_trace::{RAYON, SEARCH};
+
+/// The number of the recording that goes on; 0 if none does.
+static CURRENT: AtomicU64 = AtomicU64::new(0);
 
 /// Whether this process records.
-static IS_ON: AtomicBool = AtomicBool::new(false);
-
-/// When something begins that may be recorded.
 #[inline]
-pub(crate) fn begin() -> Option<Instant> {
-    IS_ON.load(Ordering::Relaxed).then(Instant::now)
+pub fn is_on() -> bool {
+    CURRENT.load(Ordering::Relaxed) != 0
 }
 
-/// When a run of a task begins, if that is recorded.
+/// When a run begins, if that is recorded. It is to be noted, or called off.
 #[inline]
 pub(crate) fn begin_run() -> Option<Instant> {
-    IS_ON.load(Ordering::Relaxed).then(begin_run_here)
+    is_on().then(begin_run_here)
 }
 
 #[cold]
 #[inline(never)]
 fn begin_run_here() -> Instant {
-    lane::with_own(|lane| lane.begin_run());
-    Instant::now()
+    let now = Instant::now();
+    track::with_own(|track| track.begin_run());
+    now
 }
 
-/// A part of a task has run on this thread since then, or all of it.
+/// A run of this function is over.
 #[cold]
 #[inline(never)]
 pub(crate) fn note_run(name: Option<Name>, begun: Instant) {
+    note(name.map_or("a task", |name| name()), begun);
+}
+
+/// What has begun then was no task, but a search for one.
+pub(crate) fn note_search(begun: Option<Instant>) {
+    begun.into_iter().for_each(|begun| note(SEARCH, begun));
+}
+
+/// What has begun then was no task, but a job of rayon.
+pub(crate) fn note_rayon(begun: Option<Instant>) {
+    begun.into_iter().for_each(|begun| note(RAYON, begun));
+}
+
+/// What has begun then was nothing.
+pub(crate) fn call_off(begun: Option<Instant>) {
+    if begun.is_some() {
+        track::with_own(track::Track::call_off);
+    }
+}
+
+fn note(name: &'static str, begun: Instant) {
     let end = Instant::now();
-    lane::with_own(|lane| lane.note_run(name.map_or("a task", |name| name()), begun, end));
+    track::with_own(|track| track.note_run(name, begun, end));
 }
 
 /// The thread has been in something of this name since then, within a task.
 pub fn note_span(name: &'static str, begun: Instant) {
-    if IS_ON.load(Ordering::Relaxed) {
-        lane::with_own(|lane| lane.note_span(name, begun, Instant::now()));
+    if is_on() {
+        let end = Instant::now();
+        track::with_own(|track| track.note_span(name, begun, end));
     }
 }
 
-/// The thread has looked for work since then.
-pub(crate) fn note_search(begun: Option<Instant>) {
-    let Some(begun) = begun else { return };
-    lane::with_own(|lane| lane.note_run(SEARCH, begun, Instant::now()));
-}
-
-/// The thread is about to sleep: what it has counted so far is written.
-pub(crate) fn pause() {
-    if IS_ON.load(Ordering::Relaxed) {
-        lane::with_own(lane::Lane::flush);
-    }
-}
-
-/// Gives the calling thread a lane, if this process records.
+/// Gives the calling thread a track, if this process records.
 pub(crate) fn join(pe: Pe, thread: &str) {
-    if IS_ON.load(Ordering::Relaxed) {
+    if is_on() {
         part::join(pe, thread);
     }
 }
@@ -102,7 +113,7 @@ impl TraceSpan {
     /// Begins. While nothing is recorded this does nothing.
     #[inline]
     pub fn begin(name: &'static str) -> Self {
-        TraceSpan { name, begun: begin(), stays_here: PhantomData }
+        TraceSpan { name, begun: is_on().then(Instant::now), stays_here: PhantomData }
     }
 }
 

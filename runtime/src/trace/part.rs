@@ -1,141 +1,141 @@
 //! The part of a trace that this process writes, and the thread that writes it.
 
-use super::IS_ON;
-use super::lane::{Lane, Origin, Shared};
+use super::CURRENT;
+use super::track::{Origin, Track};
 use crate::lock::Lock;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread::{self, Builder, JoinHandle};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, Builder};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use ultramarine_topology::Pe;
-use ultramarine_trace::packet::{
-    ProcessDescriptor, SequenceFlags, ThreadDescriptor, TracePacket, TrackDescriptor,
-};
-use ultramarine_trace::{PART, append};
+use ultramarine_trace::packet::{ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
+use ultramarine_trace::part_name;
 
-/// What was recorded is in the file after this time: more is not lost when the process is killed.
+/// What is recorded is in the file after this time: no more is lost when the process is killed.
 const WRITES_EVERY: Duration = Duration::from_millis(100);
 
-/// How many lanes a PE may have: one for itself, and one for each thread.
-const LANES_MAX: u32 = 1 << 12;
+/// How long the end of a recording waits for what is still to be written.
+const WRITES_WITHIN: Duration = Duration::from_secs(5);
+
+/// How many tracks a PE may have: one for itself, and one for each thread.
+const TRACKS_MAX: u32 = 1 << 12;
 
 /// What this process records, if it does.
-static RECORDER: Mutex<Option<Recorder>> = Mutex::new(None);
+static RECORDER: Lock<Option<Recorder>> = Lock::new(None);
 
 struct Recorder {
+    recording: u64,
     origin: Origin,
     host: String,
-    /// How many lanes each PE of this process has.
-    lanes: BTreeMap<Pe, u32>,
-    shared: Vec<Arc<Shared>>,
+    /// How many threads of each PE have a track.
+    threads: BTreeMap<Pe, u32>,
+    tracks: Vec<Arc<Lock<Track>>>,
 }
 
 /// A recording, until it is dropped. What has happened by then is in the file.
 #[derive(Debug)]
 pub struct Recording {
-    /// Dropped, it ends the thread.
+    /// Dropped, it ends the thread that writes.
     goes_on: Option<mpsc::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// Closed when all is written, or the file cannot be written.
+    is_written: mpsc::Receiver<()>,
 }
 
 /// Begins to record what this process does, whose first PE is `pe`, in a file of this folder. The
-/// folder is made if it is not there; the file is made anew.
+/// folder is made if it is not there; the file is made anew. A process records one job at a time:
+/// what another does meanwhile is recorded as this one's.
 ///
 /// # Errors
 ///
 /// The file cannot be made, or the process records already.
 pub fn record(folder: &Path, pe: Pe, host: &str) -> io::Result<Recording> {
-    let mut recorder = RECORDER.lock().unwrap_or_else(PoisonError::into_inner);
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
+    let mut recorder = RECORDER.lock();
     if recorder.is_some() {
         return Err(io::Error::other("this process records a trace already"));
     }
     std::fs::create_dir_all(folder)?;
-    let path = folder.join(format!("pe{:06}.{PART}", pe.number()));
+    let path = folder.join(part_name(pe.number()));
     let file = File::create(&path)?;
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let origin = Origin { at: Instant::now(), unix };
+    let recording = NUMBER.fetch_add(1, Ordering::Relaxed);
     let (goes_on, ends) = mpsc::channel();
+    let (writes, is_written) = mpsc::channel();
     let write = move || {
+        let _writes: mpsc::Sender<()> = writes;
         if let Err(error) = write(file, &ends) {
-            IS_ON.store(false, Ordering::Relaxed);
+            CURRENT.store(0, Ordering::Relaxed);
             let path = path.display();
             tracing::warn!("the trace `{path}` ends here, as it cannot be written: {error}");
         }
     };
-    let thread = Builder::new().name("trace".to_owned()).spawn(write)?;
-    let (lanes, shared) = (BTreeMap::new(), Vec::new());
-    *recorder = Some(Recorder { origin, host: host.to_owned(), lanes, shared });
-    IS_ON.store(true, Ordering::Relaxed);
-    Ok(Recording { goes_on: Some(goes_on), thread: Some(thread) })
+    Builder::new().name("trace".to_owned()).spawn(write)?;
+    let (threads, tracks) = (BTreeMap::new(), Vec::new());
+    *recorder = Some(Recorder { recording, origin, host: host.to_owned(), threads, tracks });
+    CURRENT.store(recording, Ordering::Relaxed);
+    Ok(Recording { goes_on: Some(goes_on), is_written })
 }
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        super::pause();
         // Other threads are about to note their last runs.
         let begun = Instant::now();
-        while shared().iter().any(|lane| lane.is_amid_run.load(Ordering::Acquire))
-            && begun.elapsed() < WRITES_EVERY
-        {
+        let is_amid_run = || tracks().iter().any(|track| track.lock().is_amid_run());
+        while is_amid_run() && begun.elapsed() < WRITES_EVERY {
             thread::sleep(WRITES_EVERY / 100);
         }
-        IS_ON.store(false, Ordering::Relaxed);
+        CURRENT.store(0, Ordering::Relaxed);
         self.goes_on = None;
-        self.thread.take().map(JoinHandle::join);
-        *RECORDER.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let written = self.is_written.recv_timeout(WRITES_WITHIN);
+        if written == Err(mpsc::RecvTimeoutError::Timeout) {
+            tracing::warn!("the end of the trace is not written within {WRITES_WITHIN:?}");
+        }
+        *RECORDER.lock() = None;
     }
 }
 
-/// All lanes.
-fn shared() -> Vec<Arc<Shared>> {
-    let recorder = RECORDER.lock().unwrap_or_else(PoisonError::into_inner);
-    recorder.iter().flat_map(|recorder| recorder.shared.clone()).collect()
+fn tracks() -> Vec<Arc<Lock<Track>>> {
+    RECORDER.lock().iter().flat_map(|recorder| recorder.tracks.clone()).collect()
 }
 
-/// Writes what the lanes have, until the recording ends or the file cannot be written.
+/// Writes what the tracks have, until the recording ends or the file cannot be written.
 fn write(mut file: File, ends: &mpsc::Receiver<()>) -> io::Result<()> {
-    loop {
-        let is_over = ends.recv_timeout(WRITES_EVERY) != Err(mpsc::RecvTimeoutError::Timeout);
-        for lane in shared() {
-            let bytes = std::mem::take(&mut *lane.out.lock());
+    let mut is_last = false;
+    while !is_last {
+        is_last = ends.recv_timeout(WRITES_EVERY) != Err(mpsc::RecvTimeoutError::Timeout);
+        for track in tracks() {
+            let bytes = track.lock().take(Instant::now(), is_last);
             file.write_all(&bytes)?;
         }
-        if is_over {
-            return Ok(());
-        }
     }
+    Ok(())
 }
 
-/// Gives the calling thread a lane.
+/// Gives the calling thread a track.
 pub(super) fn join(pe: Pe, thread: &str) {
-    let mut recorder = RECORDER.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(Recorder { origin, host, lanes, shared }) = &mut *recorder else { return };
-    let before = *lanes.entry(pe).and_modify(|lanes| *lanes += 1).or_insert(0);
-    let first = 1 + pe.number() * LANES_MAX;
-    if before + 1 >= LANES_MAX {
+    let mut recorder = RECORDER.lock();
+    let Some(Recorder { recording, origin, host, threads, tracks }) = &mut *recorder else {
+        return;
+    };
+    let before = *threads.entry(pe).and_modify(|threads| *threads += 1).or_insert(0);
+    let first = 1 + pe.number() * TRACKS_MAX;
+    if before + 1 >= TRACKS_MAX {
         return;
     }
     let pid = Some(pe.number() as i32 + 1);
     if before == 0 {
         let process_name = Some(format!("PE {} on {host}", pe.number()));
-        let cmdline = std::env::args().collect();
+        let argument = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        let cmdline = std::env::args_os().map(argument).collect();
         let process = Some(ProcessDescriptor { pid, cmdline, process_name });
         let uuid = Some(first.into());
         let described = TrackDescriptor { uuid, process, ..TrackDescriptor::default() };
-        let packet = TracePacket {
-            trusted_packet_sequence_id: Some(first),
-            sequence_flags: Some(SequenceFlags::Begins as u32),
-            track_descriptor: Some(described),
-            ..TracePacket::default()
-        };
-        let mut bytes = Vec::new();
-        append(&packet, &mut bytes);
-        let out = Lock::new(bytes);
-        shared.push(Arc::new(Shared { out, ..Shared::default() }));
+        tracks.push(Arc::new(Lock::new(Track::new(*origin, first, described))));
     }
     let number = first + 1 + before;
     let thread_name = Some(thread.to_owned());
@@ -145,7 +145,45 @@ pub(super) fn join(pe: Pe, thread: &str) {
         thread: Some(ThreadDescriptor { pid, tid: Some(number as i32), thread_name }),
         ..TrackDescriptor::default()
     };
-    let own = Arc::<Shared>::default();
-    shared.push(own.clone());
-    Lane::begin(*origin, number, described, own);
+    let track = Arc::new(Lock::new(Track::new(*origin, number, described)));
+    tracks.push(track.clone());
+    Track::bind(track, *recording);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{begin_run, is_on, note_run};
+    use ultramarine_testkit::eventually;
+
+    /// In one test, as a process records once at a time.
+    #[test]
+    fn a_disk_that_is_full_ends_the_recording_alone() {
+        let place = tempfile::tempdir().expect("there is room");
+        let folder = place.path();
+        let path = folder.join(part_name(0));
+        std::os::unix::fs::symlink("/dev/full", &path).expect("the folder is our own");
+        let full = record(folder, Pe::ROOT, "here").expect("it can be opened");
+        assert!(record(folder, Pe::ROOT, "here").is_err(), "it records already");
+        eventually("it cannot be written", || {
+            thread::scope(|scope| drop(scope.spawn(|| join(Pe::ROOT, "worker 0"))));
+            !is_on()
+        });
+        drop(full);
+        std::fs::remove_file(&path).expect("it is there");
+        let recording = record(folder, Pe::ROOT, "here").expect("the former has ended");
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                join(Pe::ROOT, "worker 0");
+                let begun = begin_run();
+                note_run(None, begun.expect("it records"));
+            });
+        });
+        drop(recording);
+        assert!(begin_run().is_none());
+        let part = std::fs::read(&path).expect("it was written");
+        let mut slices = ultramarine_trace::Slices::default();
+        let read = ultramarine_trace::Packets::of(&part);
+        assert_eq!(read.filter_map(|packet| slices.next(packet)).count(), 1);
+    }
 }

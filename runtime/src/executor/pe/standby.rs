@@ -121,10 +121,7 @@ impl Processor {
         let pe = self.clone();
         let stand_by = move || {
             trace::join(pe.me(), "standby");
-            pe.crew.standby.stand_by(|| {
-                pe.stand_in();
-                trace::pause();
-            });
+            pe.crew.standby.stand_by(|| pe.stand_in());
         };
         let name = format!("pe{}-standby", self.me().number());
         let thread = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(stand_by);
@@ -143,6 +140,7 @@ impl Processor {
             } else if let Some(task) = self.queues.next_urgent() {
                 discard_with(|| task.start(self));
             } else {
+                trace::call_off(begun);
                 break;
             }
             end_if_forked();

@@ -155,7 +155,13 @@ fn decline_call(pe: &Arc<Processor>) {
 fn yield_to_rayon(pe: &Arc<Processor>) -> bool {
     enter_function(None);
     let was_yielding = IS_YIELDING.replace(true);
+    let begun = trace::begin_run();
     let has_run = rayon::yield_now() == Some(rayon::Yield::Executed);
+    if has_run {
+        trace::note_rayon(begun)
+    } else {
+        trace::call_off(begun)
+    }
     IS_YIELDING.set(was_yielding);
     if HAS_DECLINED.take() && !pe.queues.is_empty() {
         pe.wake_worker();
@@ -181,7 +187,6 @@ fn work_on(pe: &Arc<Processor>) {
         if !pe.is_ending() && look_for_work(pe) {
             continue;
         }
-        trace::pause();
         // Either this worker sees a task pushed before this, or the thread that pushed it sees that
         // the worker is gone.
         pe.crew.rest();
@@ -222,7 +227,7 @@ pub(crate) fn caller(pe: &Processor) -> Caller {
 /// Polls without sleeping for as long as the setting `spin` says. Returns whether there is work
 /// again.
 fn look_for_work(pe: &Arc<Processor>) -> bool {
-    let begun = trace::begin();
+    let begun = trace::begin_run();
     let mut since = Instant::now();
     let (mut now, mut quiet) = (since, None);
     let has_found = loop {

@@ -25,7 +25,8 @@
 //!   list: then it leaves. The elections are over, and it had no part in them.
 //! - A PE that does not follow passes the call on, and looks at its judge. If it reaches that
 //!   judge, it tells the candidate. A candidate that hears so **leaves**: the path between it and
-//!   the judge is broken. (Not if it has seen itself that the judge's process is gone.)
+//!   the judge is broken. (Not if it has seen itself that the judge's process is gone, nor if that
+//!   judge is itself, in an earlier term.)
 //! - Those that follow are counted in the tree. All PEs **have a vote** but those whose death is
 //!   confirmed. A candidate with more than half of the votes takes office. So does one that all
 //!   living PEs follow, if each death in its list is witnessed.
