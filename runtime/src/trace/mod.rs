@@ -27,6 +27,7 @@ use crate::code::Name;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+use track::Track;
 use ultramarine_topology::Pe;
 use ultramarine_trace::{RAYON, SEARCH};
 
@@ -49,7 +50,7 @@ pub(crate) fn begin_run() -> Option<Instant> {
 #[inline(never)]
 fn begin_run_here() -> Instant {
     let now = Instant::now();
-    track::with_own(|track| track.begin_run());
+    track::with_own(Track::begin_run);
     now
 }
 
@@ -73,7 +74,7 @@ pub(crate) fn note_rayon(begun: Option<Instant>) {
 /// What has begun then was nothing.
 pub(crate) fn call_off(begun: Option<Instant>) {
     if begun.is_some() {
-        track::with_own(track::Track::call_off);
+        track::with_own(Track::call_off);
     }
 }
 

@@ -158,9 +158,9 @@ fn yield_to_rayon(pe: &Arc<Processor>) -> bool {
     let begun = trace::begin_run();
     let has_run = rayon::yield_now() == Some(rayon::Yield::Executed);
     if has_run {
-        trace::note_rayon(begun)
+        trace::note_rayon(begun);
     } else {
-        trace::call_off(begun)
+        trace::call_off(begun);
     }
     IS_YIELDING.set(was_yielding);
     if HAS_DECLINED.take() && !pe.queues.is_empty() {
