@@ -56,11 +56,11 @@ pub(crate) fn run(command: &Command) -> Result<()> {
 }
 
 fn merge(arguments: &Merge) -> Result<()> {
-    let parts = Parts::in_folder(&arguments.folder)?;
     if is_part(&arguments.output) {
         let file = arguments.output.display();
         return Err(Error::from(format!("`{file}` would be taken for a part: name another file")));
     }
+    let parts = Parts::in_folder(&arguments.folder)?;
     let named = |error: std::io::Error| {
         Error::from(format!("`{}` cannot be written: {error}", arguments.output.display()))
     };

@@ -119,7 +119,8 @@ impl Track {
     /// A span is over.
     pub(super) fn note_span(&mut self, name: &'static str, begun: Instant, end: Instant) {
         let [begin, end] = [begun, end].map(|at| self.origin.unix_ns(at));
-        if self.may_write(end) {
+        // Runs that wait come first, or spans might take all the room there is.
+        if self.stretch.times.is_none() && self.may_write(end) {
             self.write_slice((begin, end), (SPAN, name), Vec::new(), 1);
         } else {
             self.stretch.spans.add(name, end.saturating_sub(begin));
