@@ -178,7 +178,7 @@ impl Track {
         std::mem::take(&mut self.out)
     }
 
-    /// Writes a slice, which stands for so many runs and spans.
+    /// Writes a slice. `counts` is the number of runs and spans that it stands for.
     fn write_slice(
         &mut self,
         (begin, end): (u64, u64),
