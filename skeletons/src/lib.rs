@@ -97,7 +97,7 @@ mod share;
 pub mod table;
 
 pub use divide::{
-    Algorithm, Backlog, DivideAndConquer, divide_and_conquer, fork_divide_and_conquer,
+    Algorithm, DivideAndConquer, divide_and_conquer, fork_divide_and_conquer,
     par_divide_and_conquer, push_divide_and_conquer,
 };
 

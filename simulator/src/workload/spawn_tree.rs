@@ -4,8 +4,8 @@
 //! §6.5).
 
 use super::{Activity, Batch, SpawnMode, SpawnPlace, Step, TaskContext, Workload};
+use ultramarine_runtime::executor::Backlog;
 use ultramarine_runtime::protocol::message::Bytes;
-use ultramarine_skeletons::Backlog;
 use ultramarine_topology::Distance;
 
 /// What is divided. A problem, and each part of it, is a number.

@@ -10,7 +10,6 @@
 //! of levels, whether they are levels of the recursion, futures that poll each other, or their
 //! drops.
 
-use super::backlog::{Backlog, Oldest};
 use super::{Algorithm, AlgorithmContext};
 use crate::parts::Parts;
 use crate::result_future::ResultFuture;
@@ -18,7 +17,7 @@ use std::future::ready;
 use ultramarine_runtime::code::Stateless;
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{
-    self, AbortOnDrop, Context, Demand, Fork, Placement, Portable,
+    self, AbortOnDrop, Backlog, Context, Demand, Fork, Oldest, Placement, Portable,
 };
 use ultramarine_topology::{Distance, Pe};
 

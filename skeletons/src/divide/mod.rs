@@ -22,21 +22,18 @@
 //! |---|---|
 //! | How does a program choose between stealing and placement? | `division` |
 //! | How is a problem divided, and when does a task pause? | `conquer` |
-//! | Which parts become tasks? | `backlog` |
 //! | How do solutions outlive the job? | `journal` |
 //! | How is a problem looked up before it is solved? | `memo` |
 //! | How is a problem solved once that many ask for? | `in_progress` |
 //!
 //! A skeleton must never know what a problem is.
 
-mod backlog;
 mod conquer;
 mod division;
 mod in_progress;
 mod journal;
 mod memo;
 
-pub use backlog::Backlog;
 pub(crate) use conquer::{conquer, place_on};
 pub use division::{Division, divide_and_conquer, par_divide_and_conquer, push_divide_and_conquer};
 pub use memo::MemoisedDivision;

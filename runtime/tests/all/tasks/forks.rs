@@ -4,7 +4,7 @@ use super::alone;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::Context;
 use ultramarine_testkit::eventually;
@@ -100,6 +100,47 @@ fn a_join_calls_one_function_here_and_leaves_the_other_to_a_thief() {
         WAS_STOLEN.store(false, SeqCst);
         let panicked = cx.join(Distance::ONE, one, true, other, 0).await;
         assert!(matches!(panicked, Err(TaskError::Panicked { .. })), "{panicked:?}");
+    });
+}
+
+#[test]
+fn a_join_offers_its_outer_halves_while_thieves_find_too_little() {
+    const DEPTH: u32 = 20;
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    async fn taken(_: Context, by: u32) {
+        TAKEN.fetch_add(by, SeqCst);
+    }
+    fn below(cx: Context, depth: u32) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move {
+            if depth < DEPTH {
+                cx.join(Distance::ONE, below, depth + 1, taken, 1).await.expect("none panics");
+                return;
+            }
+            // Each of these joins may be a beat. Nothing else offers what is outside.
+            let begun = Instant::now();
+            while TAKEN.load(SeqCst) < DEPTH {
+                assert!(begun.elapsed() < Duration::from_secs(20), "the other worker gets nothing");
+                let none = async |_: Context, ()| {};
+                cx.join(Distance::ONE, none, (), taken, 0).await.expect("none panics");
+            }
+        })
+    }
+    alone(2, async |cx| below(cx.clone(), 0).await);
+}
+
+#[test]
+fn a_join_whose_first_function_awaits_leaves_the_second_to_any_worker() {
+    static RUN: AtomicU32 = AtomicU32::new(0);
+    alone(1, async |cx| {
+        let waits = async |cx: Context, ()| {
+            while RUN.load(SeqCst) == 0 {
+                cx.sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let runs = async |_: Context, n: u32| RUN.fetch_add(n, SeqCst);
+        let both = cx.join(Distance::ONE, waits, (), runs, 1);
+        let both = cx.timeout(Duration::from_secs(20), both).await.expect("in time");
+        assert_eq!(both, Ok(((), 0)));
     });
 }
 

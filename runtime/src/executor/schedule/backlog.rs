@@ -1,4 +1,5 @@
-//! The backlog of a task: parts of a problem that wait while the task solves other parts.
+//! The backlog of a task: parts of its work that wait while it does others. They are the parts of a
+//! problem that is divided, or the second functions of joins.
 //!
 //! A part that can be stolen must be a task, which costs an allocation and a place in a shared
 //! queue: about 70 ns. Most parts are never stolen, because a thief takes the oldest one, which is
@@ -6,12 +7,13 @@
 //! are *offered* as tasks: the first [`OFFERED_MIN`], and some more at each beat at which a thief
 //! finds too little (heartbeat scheduling: Acar, Charguéraud, Guatto, Rainey and Sieczkowski, 2018;
 //! before it, the lazy tasks of Mohr, Kranz and Halstead, 1991). A *beat* is when the worker [polls
-//! the runtime](ultramarine_runtime::executor::Context::poll_runtime), which it does at each
-//! division, and a turn at the engine is due: each 4 µs while messages arrive, each 16 µs while
-//! none do. Nothing ticks beside that, and where nothing is divided there is no beat. (A division
-//! takes 6 ns with all of it.)
+//! the runtime](crate::executor::Context::poll_runtime), which it does at each division or join,
+//! and a turn at the engine is due: each 4 µs while messages arrive, each 16 µs while none do.
+//! Nothing ticks beside that, and where nothing is divided there is no beat. (A division takes 6 ns
+//! with all of it.)
 
 use std::collections::VecDeque;
+use std::mem::take;
 use ultramarine_topology::Distance;
 
 /// A task has this number of parts on offer, if there are any; and it offers this number at once.
@@ -21,7 +23,7 @@ const OFFERED_MIN: usize = 4;
 
 /// One of the oldest parts.
 #[derive(Debug)]
-pub(super) enum Oldest<P, F> {
+pub enum Oldest<P, F> {
     /// Another worker may have taken it.
     Offered(F),
     /// None may take it.
@@ -50,11 +52,28 @@ pub struct Backlog<P, F> {
 impl<P, F> Backlog<P, F> {
     /// The empty backlog of a task on a PE with this number of threads, in a job of this number of
     /// PEs.
-    pub fn new(threads: usize, pes: u32) -> Self {
+    pub const fn new(threads: usize, pes: u32) -> Self {
         let is_only_worker = threads == 1;
         let offered_min = if is_only_worker && pes == 1 { 0 } else { OFFERED_MIN };
-        let (oldest, hidden) = (Vec::new(), VecDeque::new());
-        Backlog { oldest, offered: 0, hidden, offered_min, is_only_worker, were_all_kept: false }
+        Backlog {
+            oldest: Vec::new(),
+            offered: 0,
+            hidden: VecDeque::new(),
+            offered_min,
+            is_only_worker,
+            were_all_kept: false,
+        }
+    }
+
+    /// Has an empty backlog serve a PE as a [new](Self::new) one would.
+    pub(crate) fn move_to(&mut self, threads: usize, pes: u32) {
+        debug_assert!(self.is_empty(), "its parts would be another PE's");
+        let (oldest, hidden) = (take(&mut self.oldest), take(&mut self.hidden));
+        *self = Backlog { oldest, hidden, ..Backlog::new(threads, pes) };
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.oldest.is_empty() && self.hidden.is_empty()
     }
 
     /// Adds a part.
@@ -76,7 +95,7 @@ impl<P, F> Backlog<P, F> {
     }
 
     /// Takes the youngest of the oldest parts.
-    pub(super) fn pop_oldest(&mut self) -> Option<Oldest<P, F>> {
+    pub fn pop_oldest(&mut self) -> Option<Oldest<P, F>> {
         let youngest = self.oldest.pop();
         self.offered -= usize::from(matches!(youngest, Some(Oldest::Offered(_))));
         youngest
@@ -125,7 +144,7 @@ impl<P, F> Backlog<P, F> {
 
     /// Offers all parts that another worker may take, and keeps the others: all are among the
     /// oldest then.
-    pub(super) fn pause(
+    pub fn pause(
         &mut self,
         radius: impl Fn(&P) -> Distance,
         mut fork: impl FnMut(Distance, P) -> F,
