@@ -50,7 +50,7 @@ enum Half<'cx, B, R> {
     Forked(Fork<'cx, B, R>),
 }
 
-impl<'cx, G, B, U> Offer for Second<'cx, G, B, U::Output>
+impl<G, B, U> Offer for Second<'_, G, B, U::Output>
 where
     G: Fn(Context, B) -> U + Stateless,
     B: Portable,
