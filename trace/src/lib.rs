@@ -8,9 +8,9 @@
 #![forbid(unsafe_code)]
 
 pub mod packet;
-mod slices;
+mod reader;
 
-pub use slices::{Count, Slice, Slices, Thread};
+pub use reader::{Count, Event, Noted, Process, Reader, Sample, Slice, Thread};
 
 use packet::TracePacket;
 use prost::Message as _;
@@ -35,6 +35,9 @@ pub const RUN: &str = "run";
 
 /// The category of a program's own spans, which are within runs.
 pub const SPAN: &str = "span";
+
+/// The names of threads that run tasks all the time begin so.
+pub const WORKER: &str = "worker";
 
 /// What a thread does that looks for a task.
 pub const SEARCH: &str = "looking for work";

@@ -49,6 +49,9 @@ pub struct TrackEvent {
     /// The track.
     #[prost(uint64, optional, tag = "11")]
     pub track_uuid: Option<u64>,
+    /// The value of a counter from now on.
+    #[prost(int64, optional, tag = "30")]
+    pub counter_value: Option<i64>,
     /// Which kind of thing it is.
     #[prost(string, repeated, tag = "22")]
     pub categories: Vec<String>,
@@ -69,6 +72,8 @@ pub enum Kind {
     SliceEnd = 2,
     /// It takes no time.
     Instant = 3,
+    /// A counter has another value.
+    Counter = 4,
 }
 
 /// A name and a value.
@@ -110,6 +115,9 @@ pub struct TrackDescriptor {
     /// Its number.
     #[prost(uint64, optional, tag = "1")]
     pub uuid: Option<u64>,
+    /// Its name, unless it is a process or a thread.
+    #[prost(string, optional, tag = "2")]
+    pub name: Option<String>,
     /// It is a process.
     #[prost(message, optional, tag = "3")]
     pub process: Option<ProcessDescriptor>,
@@ -119,7 +127,14 @@ pub struct TrackDescriptor {
     /// The number of the row that it belongs to.
     #[prost(uint64, optional, tag = "5")]
     pub parent_uuid: Option<u64>,
+    /// It is a counter.
+    #[prost(message, optional, tag = "8")]
+    pub counter: Option<CounterDescriptor>,
 }
+
+/// A counter.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct CounterDescriptor {}
 
 /// A process. Here it is a PE, whose number stands in for the process's.
 #[derive(Clone, PartialEq, prost::Message)]

@@ -4,12 +4,12 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
-use ultramarine_trace::{Count, Packets, SEARCH, Slice, Slices};
+use ultramarine_trace::{Count, Noted, Packets, Reader, SEARCH, Slice, WORKER};
 
 /// Sums over all slices.
 #[derive(Default)]
 pub(super) struct Totals {
-    slices: Slices,
+    reader: Reader,
     functions: BTreeMap<String, Numbers>,
     spans: BTreeMap<String, Numbers>,
     /// By PE.
@@ -46,7 +46,7 @@ impl Totals {
     /// Adds a part.
     pub(super) fn add(&mut self, part: &[u8]) {
         for packet in Packets::of(part) {
-            if let Some(slice) = self.slices.next(packet) {
+            if let Some(Noted::Slice(slice)) = self.reader.next(packet) {
                 self.add_slice(&slice);
             }
         }
@@ -62,8 +62,8 @@ impl Totals {
         for count in slice.spans.iter().chain(own) {
             self.spans.entry(count.name.clone()).or_default().add(count);
         }
-        let Some(thread) = self.slices.threads().get(&slice.thread) else { return };
-        let is_worker = thread.name.starts_with("worker");
+        let Some(thread) = self.reader.threads().get(&slice.thread) else { return };
+        let is_worker = thread.name.starts_with(WORKER);
         let pe = self.pes.entry(thread.pe).or_default();
         pe.end_ns = pe.end_ns.max(slice.end_ns);
         if is_worker {
@@ -99,7 +99,7 @@ impl Totals {
         };
         Page {
             took_s: seconds(took),
-            lost: self.slices.lost(),
+            lost: self.reader.lost(),
             functions: named(&self.functions),
             spans: named(&self.spans),
             pes: self.pes.iter().map(pe).collect(),

@@ -4,18 +4,21 @@
 //! |---|---|
 //! | `track` | what one thread records |
 //! | `stretch` | runs that are counted together |
+//! | `encoder` | how it becomes packets |
 //! | `part` | the file, and the thread that writes it |
 //!
 //! Each thread that runs tasks has a *track* of its own. A *run* is what it does of a task without
 //! a break: until the task waits, or ends. It is noted when it is over. The thread that writes the
-//! file takes from each track what is there, ten times a second. While nothing is recorded, an
-//! event costs one load and one branch, and reads no clock.
+//! file takes from each track what is there, ten times a second. A PE has a track as well, with what
+//! happens to it and what it counts. While nothing is recorded, an event costs one load and one
+//! branch, and reads no clock.
 //!
 //! A track may write 1 MiB at once, and 16 KiB more each second. While it stays within that, each
 //! run is a slice of the picture. Else runs are counted, by function, until there is room for the
 //! slice that stands for all of them. So no run is missing in the sums, and a trace of an hour has
 //! at most 60 MB a thread.
 
+mod encoder;
 mod part;
 mod stretch;
 mod track;
@@ -27,7 +30,6 @@ use crate::code::Name;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use track::Track;
 use ultramarine_topology::Pe;
 use ultramarine_trace::{RAYON, SEARCH};
 
@@ -49,9 +51,8 @@ pub(crate) fn begin_run() -> Option<Instant> {
 #[cold]
 #[inline(never)]
 fn begin_run_here() -> Instant {
-    let now = Instant::now();
-    track::with_own(Track::begin_run);
-    now
+    track::begin_run();
+    Instant::now()
 }
 
 /// A run of this function is over.
@@ -66,28 +67,49 @@ pub(crate) fn note_search(begun: Option<Instant>) {
     begun.into_iter().for_each(|begun| note(SEARCH, begun));
 }
 
-/// What has begun then was no task, but a job of rayon.
-pub(crate) fn note_rayon(begun: Option<Instant>) {
-    begun.into_iter().for_each(|begun| note(RAYON, begun));
-}
-
 /// What has begun then was nothing.
 pub(crate) fn call_off(begun: Option<Instant>) {
     if begun.is_some() {
-        track::with_own(Track::call_off);
+        track::call_off();
     }
 }
 
+/// Runs `yield_now`, which says whether it has run a job of rayon. There mostly is none: so the
+/// clock is read afterwards only, and a job began when the last run ended.
+pub(crate) fn note_rayon(yield_now: impl FnOnce() -> bool) -> bool {
+    if !is_on() {
+        return yield_now();
+    }
+    track::begin_run();
+    let has_run = yield_now();
+    if has_run {
+        track::note_run(RAYON, None, Instant::now());
+    } else {
+        track::call_off();
+    }
+    has_run
+}
+
 fn note(name: &'static str, begun: Instant) {
-    let end = Instant::now();
-    track::with_own(|track| track.note_run(name, begun, end));
+    track::note_run(name, Some(begun), Instant::now());
+}
+
+/// Something has happened to a PE, or it has heard of it.
+pub(crate) fn note_event(pe: Pe, text: impl FnOnce() -> String) {
+    if is_on() {
+        part::with_pe(pe, |track| track.note_event(text(), Instant::now()));
+    }
+}
+
+/// What a PE has counted by now.
+pub(crate) fn note_counters(pe: Pe, counters: Vec<(String, u64)>) {
+    part::with_pe(pe, |track| track.note_counters(counters, Instant::now()));
 }
 
 /// The thread has been in something of this name since then, within a task.
 pub fn note_span(name: &'static str, begun: Instant) {
     if is_on() {
-        let end = Instant::now();
-        track::with_own(|track| track.note_span(name, begun, end));
+        track::note_span(name, begun, Instant::now());
     }
 }
 

@@ -1,7 +1,8 @@
 //! The part of a trace that this process writes, and the thread that writes it.
 
 use super::CURRENT;
-use super::track::{Origin, Track};
+use super::encoder::Encoder;
+use super::track::Track;
 use crate::lock::Lock;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -29,11 +30,11 @@ static RECORDER: Lock<Option<Recorder>> = Lock::new(None);
 
 struct Recorder {
     recording: u64,
-    origin: Origin,
+    began: Instant,
     host: String,
-    /// How many threads of each PE have a track.
-    threads: BTreeMap<Pe, u32>,
-    tracks: Vec<Arc<Lock<Track>>>,
+    /// The track of each PE, and how many of its threads have one.
+    pes: BTreeMap<Pe, (Arc<Track>, u32)>,
+    tracks: Vec<Arc<Track>>,
 }
 
 /// A recording, until it is dropped. What has happened by then is in the file.
@@ -61,22 +62,22 @@ pub fn record(folder: &Path, pe: Pe, host: &str) -> io::Result<Recording> {
     std::fs::create_dir_all(folder)?;
     let path = folder.join(part_name(pe.number()));
     let file = File::create(&path)?;
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let origin = Origin { at: Instant::now(), unix };
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let began = Instant::now();
     let recording = NUMBER.fetch_add(1, Ordering::Relaxed);
     let (goes_on, ends) = mpsc::channel();
     let (writes, is_written) = mpsc::channel();
     let write = move || {
         let _writes: mpsc::Sender<()> = writes;
-        if let Err(error) = write(file, &ends) {
+        if let Err(error) = write(file, since_1970, &ends) {
             CURRENT.store(0, Ordering::Relaxed);
             let path = path.display();
             tracing::warn!("the trace `{path}` ends here, as it cannot be written: {error}");
         }
     };
     Builder::new().name("trace".to_owned()).spawn(write)?;
-    let (threads, tracks) = (BTreeMap::new(), Vec::new());
-    *recorder = Some(Recorder { recording, origin, host: host.to_owned(), threads, tracks });
+    let (host, pes, tracks) = (host.to_owned(), BTreeMap::new(), Vec::new());
+    *recorder = Some(Recorder { recording, began, host, pes, tracks });
     CURRENT.store(recording, Ordering::Relaxed);
     Ok(Recording { goes_on: Some(goes_on), is_written })
 }
@@ -85,7 +86,7 @@ impl Drop for Recording {
     fn drop(&mut self) {
         // Other threads are about to note their last runs.
         let begun = Instant::now();
-        let is_amid_run = || tracks().iter().any(|track| track.lock().is_amid_run());
+        let is_amid_run = || tracks().iter().any(|track| track.is_amid_run());
         while is_amid_run() && begun.elapsed() < WRITES_EVERY {
             thread::sleep(WRITES_EVERY / 100);
         }
@@ -99,18 +100,21 @@ impl Drop for Recording {
     }
 }
 
-fn tracks() -> Vec<Arc<Lock<Track>>> {
+fn tracks() -> Vec<Arc<Track>> {
     RECORDER.lock().iter().flat_map(|recorder| recorder.tracks.clone()).collect()
 }
 
 /// Writes what the tracks have, until the recording ends or the file cannot be written.
-fn write(mut file: File, ends: &mpsc::Receiver<()>) -> io::Result<()> {
-    let mut is_last = false;
+fn write(mut file: File, began: Duration, ends: &mpsc::Receiver<()>) -> io::Result<()> {
+    let (mut is_last, mut encoders) = (false, Vec::new());
     while !is_last {
         is_last = ends.recv_timeout(WRITES_EVERY) != Err(mpsc::RecvTimeoutError::Timeout);
-        for track in tracks() {
-            let bytes = track.lock().take(Instant::now(), is_last);
-            file.write_all(&bytes)?;
+        for (at, track) in tracks().into_iter().enumerate() {
+            if at == encoders.len() {
+                encoders.push(Encoder::new(&track, began));
+            }
+            let items = track.take(Instant::now(), is_last);
+            file.write_all(&encoders[at].encode(items))?;
         }
     }
     Ok(())
@@ -119,25 +123,27 @@ fn write(mut file: File, ends: &mpsc::Receiver<()>) -> io::Result<()> {
 /// Gives the calling thread a track.
 pub(super) fn join(pe: Pe, thread: &str) {
     let mut recorder = RECORDER.lock();
-    let Some(Recorder { recording, origin, host, threads, tracks }) = &mut *recorder else {
+    let Some(Recorder { recording, began, host, pes, tracks }) = &mut *recorder else {
         return;
     };
-    let before = *threads.entry(pe).and_modify(|threads| *threads += 1).or_insert(0);
     let first = 1 + pe.number() * TRACKS_MAX;
-    if before + 1 >= TRACKS_MAX {
-        return;
-    }
     let pid = Some(pe.number() as i32 + 1);
-    if before == 0 {
+    let (_, threads) = pes.entry(pe).or_insert_with(|| {
         let process_name = Some(format!("PE {} on {host}", pe.number()));
         let argument = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         let cmdline = std::env::args_os().map(argument).collect();
         let process = Some(ProcessDescriptor { pid, cmdline, process_name });
         let uuid = Some(first.into());
         let described = TrackDescriptor { uuid, process, ..TrackDescriptor::default() };
-        tracks.push(Arc::new(Lock::new(Track::new(*origin, first, described))));
+        let track = Arc::new(Track::new(*began, first, described));
+        tracks.push(track.clone());
+        (track, 0)
+    });
+    *threads += 1;
+    if *threads >= TRACKS_MAX {
+        return;
     }
-    let number = first + 1 + before;
+    let number = first + *threads;
     let thread_name = Some(thread.to_owned());
     let described = TrackDescriptor {
         uuid: Some(number.into()),
@@ -145,9 +151,16 @@ pub(super) fn join(pe: Pe, thread: &str) {
         thread: Some(ThreadDescriptor { pid, tid: Some(number as i32), thread_name }),
         ..TrackDescriptor::default()
     };
-    let track = Arc::new(Lock::new(Track::new(*origin, number, described)));
+    let track = Arc::new(Track::new(*began, number, described));
     tracks.push(track.clone());
-    Track::bind(track, *recording);
+    track.bind(*recording);
+}
+
+/// Runs `act` on the track of a PE, once one of its threads has one.
+pub(super) fn with_pe(pe: Pe, act: impl FnOnce(&Track)) {
+    if let Some((track, _)) = RECORDER.lock().as_ref().and_then(|recorder| recorder.pes.get(&pe)) {
+        act(track);
+    }
 }
 
 #[cfg(test)]
@@ -182,8 +195,8 @@ mod tests {
         drop(recording);
         assert!(begin_run().is_none());
         let part = std::fs::read(&path).expect("it was written");
-        let mut slices = ultramarine_trace::Slices::default();
+        let mut reader = ultramarine_trace::Reader::default();
         let read = ultramarine_trace::Packets::of(&part);
-        assert_eq!(read.filter_map(|packet| slices.next(packet)).count(), 1);
+        assert_eq!(read.filter_map(|packet| reader.next(packet)).count(), 1);
     }
 }

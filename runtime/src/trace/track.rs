@@ -1,18 +1,13 @@
 //! What one thread records.
 
 use super::CURRENT;
-use super::stretch::{Count, Counts, Stretch};
+use super::stretch::{Counts, Stretch};
 use crate::lock::Lock;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
-use ultramarine_trace::packet::{
-    DebugAnnotation, EventName, InternedData, Kind, SequenceFlags, TracePacket, TrackDescriptor,
-    TrackEvent,
-};
-use ultramarine_trace::{FUNCTIONS, LOST, NUMBERS, RUN, SPAN, SPANS, append};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+use ultramarine_trace::packet::TrackDescriptor;
 
 /// How much a track may write before runs are counted together.
 const AT_ONCE_BYTES: u64 = 1 << 20;
@@ -20,108 +15,217 @@ const AT_ONCE_BYTES: u64 = 1 << 20;
 /// How much more it may write each second. (59 MB in an hour.)
 const BYTES_PER_S: u64 = 16 << 10;
 
-/// The most that waits to be written. A slice that finds no room is counted: the disk is too slow.
-const WAITING_BYTES_MAX: usize = 4 << 20;
+/// The most that a slice takes in the file, without its name and counts.
+const SLICE_BYTES: u64 = 80;
+
+/// The most that a count takes there, without its name.
+const COUNT_BYTES: u64 = 70;
+
+/// The most that waits to be written. What finds no room is counted: the disk is too slow.
+const WAITING_BYTES_MAX: u64 = 4 << 20;
 
 thread_local! {
-    /// The calling thread's track, and the number of its recording.
-    static OWN: RefCell<Option<(u64, Arc<Lock<Track>>)>> = const { RefCell::new(None) };
+    static OWN: RefCell<Option<Own>> = const { RefCell::new(None) };
 }
 
-/// Runs `act` on the calling thread's track, if it has one in the recording that goes on.
-pub(super) fn with_own(act: impl FnOnce(&mut Track)) {
+/// The calling thread's track, and what only the thread itself needs.
+struct Own {
+    recording: u64,
+    track: Arc<Track>,
+    /// The runs that the thread is amid, one within the other: how much of each was that of others
+    /// within it.
+    amid: Vec<u64>,
+    /// When its last run ended.
+    last_end: Option<Instant>,
+}
+
+/// Runs `act` if the calling thread has a track in the recording that goes on.
+fn with_own(act: impl FnOnce(&mut Own)) {
     // A thread that ends has none any more.
     let _ = OWN.try_with(|own| {
-        if let Some((recording, track)) = &*own.borrow()
-            && *recording == CURRENT.load(Ordering::Relaxed)
+        if let Some(own) = &mut *own.borrow_mut()
+            && own.recording == CURRENT.load(Relaxed)
         {
-            act(&mut track.lock());
+            act(own);
         }
     });
 }
 
-/// The start of a recording, on the threads' clock and on that of the day.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Origin {
-    pub(super) at: Instant,
-    pub(super) unix: Duration,
+/// A run begins.
+pub(super) fn begin_run() {
+    with_own(|own| {
+        own.amid.push(0);
+        own.track.is_amid_run.store(true, Relaxed);
+    });
 }
 
-impl Origin {
-    /// A moment in nanoseconds since 1970.
-    fn unix_ns(&self, at: Instant) -> u64 {
-        (self.unix + at.saturating_duration_since(self.at)).as_nanos() as u64
-    }
+/// What has begun last was no run.
+pub(super) fn call_off() {
+    with_own(|own| {
+        own.amid.pop();
+        own.track.is_amid_run.store(!own.amid.is_empty(), Relaxed);
+    });
+}
+
+/// The run that has begun last is over. It has begun then, or when the last one ended.
+pub(super) fn note_run(name: &'static str, begun: Option<Instant>, end: Instant) {
+    with_own(|own| {
+        let begun = begun.or(own.last_end).unwrap_or(end);
+        own.last_end = Some(end);
+        let took = end.saturating_duration_since(begun).as_nanos() as u64;
+        let of_others = own.amid.pop().unwrap_or_default();
+        own.amid.iter_mut().last().into_iter().for_each(|outer| *outer += took);
+        let own_ns = took.saturating_sub(of_others);
+        own.track.note_run(name, (begun, end), own_ns, own.amid.is_empty());
+    });
+}
+
+/// A span is over.
+pub(super) fn note_span(name: &'static str, begun: Instant, end: Instant) {
+    with_own(|own| own.track.lock().note_span(name, begun, end));
 }
 
 /// A thread's track: see the [module](super).
 pub(super) struct Track {
-    origin: Origin,
-    /// What the track is called, and its sequence of packets.
-    number: u32,
-    /// The numbers of the names that have been written, by where these lie and their lengths.
-    names: HashMap<(usize, usize), u64>,
-    /// The runs that the thread is amid, one within the other: how much of each was that of others
-    /// within it.
-    amid: Vec<u64>,
+    pub(super) number: u32,
+    pub(super) described: TrackDescriptor,
+    /// Whether the thread is amid a run. Only the thread says so; the lock makes it known in time.
+    is_amid_run: AtomicBool,
+    noted: Lock<Noted>,
+}
+
+/// What is written for a thread.
+#[derive(Debug)]
+pub(super) enum Item {
+    /// One or more runs.
+    Runs(Box<Stretch>),
+    /// A span by itself.
+    Span { name: &'static str, times: (u64, u64) },
+    /// This many runs and spans found no room.
+    Lost { runs: u64, at: u64 },
+    /// Something that happened to a PE.
+    Event { text: String, at: u64 },
+    /// What a PE has counted.
+    Counters { counters: Vec<(String, u64)>, at: u64 },
+}
+
+impl Item {
+    /// The most that it takes in the file, but for names that are new there.
+    fn bytes(&self) -> u64 {
+        let of_counts = |counts: &Counts| -> u64 {
+            counts.iter().map(|count| COUNT_BYTES + count.name.len() as u64).sum()
+        };
+        SLICE_BYTES
+            + match self {
+                Item::Runs(stretch) => of_counts(&stretch.functions) + of_counts(&stretch.spans),
+                Item::Span { .. } | Item::Lost { .. } => 0,
+                Item::Event { text, .. } => text.len() as u64,
+                Item::Counters { counters, .. } => SLICE_BYTES * counters.len() as u64,
+            }
+    }
+}
+
+/// What a thread has noted, and not yet given to the one that writes. Times are in nanoseconds
+/// since the recording began.
+struct Noted {
+    origin: Instant,
     stretch: Stretch,
-    /// How many bytes it has written.
+    /// How much of the file it may have taken.
     written: u64,
     /// How many runs and spans found no room.
     lost: u64,
-    /// Whole packets, for the thread that writes the file.
-    out: Vec<u8>,
+    /// For the thread that writes the file.
+    out: Vec<Item>,
+    /// How much of it there may be.
+    waiting: u64,
 }
 
 impl Track {
-    /// Makes a track, which is described so.
-    pub(super) fn new(origin: Origin, number: u32, described: TrackDescriptor) -> Self {
-        let (names, amid, stretch, out) = Default::default();
-        let mut track = Track { origin, number, names, amid, stretch, written: 0, lost: 0, out };
-        track.append(&TracePacket {
-            track_descriptor: Some(described),
-            sequence_flags: Some(SequenceFlags::Begins as u32),
-            ..track.packet()
-        });
-        track
+    /// Makes a track of this number, which is described so, in a recording that began then.
+    pub(super) fn new(origin: Instant, number: u32, described: TrackDescriptor) -> Self {
+        let (stretch, out) = Default::default();
+        let noted = Noted { origin, stretch, written: 0, lost: 0, out, waiting: 0 };
+        let is_amid_run = AtomicBool::new(false);
+        Track { number, described, is_amid_run, noted: Lock::new(noted) }
     }
 
     /// Makes it the calling thread's, in this recording.
-    pub(super) fn bind(track: Arc<Lock<Track>>, recording: u64) {
-        OWN.set(Some((recording, track)));
+    pub(super) fn bind(self: Arc<Self>, recording: u64) {
+        OWN.set(Some(Own { recording, track: self, amid: Vec::new(), last_end: None }));
     }
 
     /// Whether the thread is amid a run.
     pub(super) fn is_amid_run(&self) -> bool {
-        !self.amid.is_empty()
+        self.is_amid_run.load(Relaxed)
     }
 
-    /// A run begins.
-    pub(super) fn begin_run(&mut self) {
-        self.amid.push(0);
+    fn lock(&self) -> impl std::ops::DerefMut<Target = Noted> {
+        self.noted.lock()
     }
 
-    /// What has begun last was no run.
-    pub(super) fn call_off(&mut self) {
-        self.amid.pop();
+    /// A run is over of which this much was its own, and not that of a run within it.
+    fn note_run(
+        &self,
+        name: &'static str,
+        (begun, end): (Instant, Instant),
+        own_ns: u64,
+        is_outermost: bool,
+    ) {
+        let mut noted = self.lock();
+        let [begin, end] = [begun, end].map(|at| noted.since_origin(at));
+        noted.stretch.add(name, (begin, end), own_ns);
+        if is_outermost {
+            self.is_amid_run.store(false, Relaxed);
+            noted.give_if_due(end);
+        }
     }
 
-    /// The run that has begun last is over.
-    pub(super) fn note_run(&mut self, name: &'static str, begun: Instant, end: Instant) {
-        let [begin, end] = [begun, end].map(|at| self.origin.unix_ns(at));
-        let took = end.saturating_sub(begin);
-        let of_others = self.amid.pop().unwrap_or_default();
-        self.amid.iter_mut().last().into_iter().for_each(|outer| *outer += took);
-        self.stretch.add(name, (begin, end), took.saturating_sub(of_others));
-        self.write_if_due(end);
+    /// Notes what happened to a PE, whatever else there is.
+    pub(super) fn note_event(&self, text: String, at: Instant) {
+        let mut noted = self.lock();
+        let at = noted.since_origin(at);
+        noted.give(Item::Event { text, at }, 0);
+    }
+
+    /// Notes what a PE has counted, if there is room.
+    pub(super) fn note_counters(&self, counters: Vec<(String, u64)>, at: Instant) {
+        let mut noted = self.lock();
+        let at = noted.since_origin(at);
+        if noted.may_write(at) {
+            noted.give(Item::Counters { counters, at }, 0);
+        }
+    }
+
+    /// What the file lacks at this time. At the end of the recording, all that has been counted.
+    pub(super) fn take(&self, now: Instant, is_last: bool) -> Vec<Item> {
+        let mut noted = self.lock();
+        let at = noted.since_origin(now);
+        if is_last {
+            noted.give_stretch();
+        } else if !self.is_amid_run() {
+            // A run within another must not be written before that.
+            noted.give_if_due(at);
+        }
+        noted.waiting = 0;
+        let mut items = std::mem::take(&mut noted.out);
+        if noted.lost > 0 {
+            items.push(Item::Lost { runs: std::mem::take(&mut noted.lost), at });
+        }
+        items
+    }
+}
+
+impl Noted {
+    fn since_origin(&self, at: Instant) -> u64 {
+        at.saturating_duration_since(self.origin).as_nanos() as u64
     }
 
     /// A span is over.
-    pub(super) fn note_span(&mut self, name: &'static str, begun: Instant, end: Instant) {
-        let [begin, end] = [begun, end].map(|at| self.origin.unix_ns(at));
+    fn note_span(&mut self, name: &'static str, begun: Instant, end: Instant) {
+        let [begin, end] = [begun, end].map(|at| self.since_origin(at));
         // Runs that wait come first, or spans might take all the room there is.
         if self.stretch.times.is_none() && self.may_write(end) {
-            self.write_slice((begin, end), (SPAN, name), Vec::new(), 1);
+            self.give(Item::Span { name, times: (begin, end) }, 1);
         } else {
             self.stretch.spans.add(name, end.saturating_sub(begin));
         }
@@ -129,154 +233,98 @@ impl Track {
 
     /// Whether there is room for another slice at this time.
     fn may_write(&self, now: u64) -> bool {
-        let since_ms = now.saturating_sub(self.origin.unix.as_nanos() as u64) / 1_000_000;
-        self.written < AT_ONCE_BYTES + since_ms * BYTES_PER_S / 1000
+        self.written < AT_ONCE_BYTES + now / 1_000_000 * BYTES_PER_S / 1000
     }
 
-    /// Writes what has been counted, if there is room, and no run would overlap with it.
-    fn write_if_due(&mut self, now: u64) {
-        if self.amid.is_empty() && self.may_write(now) {
-            self.write_stretch();
+    /// Gives away what has been counted, if there is room.
+    fn give_if_due(&mut self, now: u64) {
+        if self.may_write(now) {
+            self.give_stretch();
         }
     }
 
-    fn write_stretch(&mut self) {
-        let Stretch { times, functions, spans } = std::mem::take(&mut self.stretch);
-        let (Some(times), Some(most)) = (times, functions.most()) else {
-            // Without a run they wait for the next one.
-            self.stretch.spans = spans;
-            return;
-        };
-        let mut more = Vec::new();
-        if functions.runs() > 1 {
-            more.push(annotation(FUNCTIONS, &functions));
+    fn give_stretch(&mut self) {
+        // Without a run, spans wait for the next one.
+        if self.stretch.times.is_some() {
+            let stretch = Box::new(std::mem::take(&mut self.stretch));
+            let runs = stretch.functions.runs() + stretch.spans.runs();
+            self.give(Item::Runs(stretch), runs);
         }
-        if !spans.is_empty() {
-            more.push(annotation(SPANS, &spans));
-        }
-        self.write_slice(times, (RUN, most.name), more, functions.runs() + spans.runs());
     }
 
-    /// What the file lacks at this time. At the end of the recording, all that has been counted.
-    pub(super) fn take(&mut self, now: Instant, is_last: bool) -> Vec<u8> {
-        let now = self.origin.unix_ns(now);
-        if is_last {
-            self.write_stretch();
-        } else {
-            self.write_if_due(now);
-        }
-        if self.lost > 0 {
-            let lost = number(LOST, std::mem::take(&mut self.lost));
-            let event = TrackEvent {
-                name: Some(LOST.to_owned()),
-                debug_annotations: vec![lost],
-                ..self.event(Kind::Instant)
-            };
-            let timestamp = Some(now);
-            self.append(&TracePacket { timestamp, track_event: Some(event), ..self.packet() });
-        }
-        std::mem::take(&mut self.out)
-    }
-
-    /// Writes a slice. `counts` is the number of runs and spans that it stands for.
-    fn write_slice(
-        &mut self,
-        (begin, end): (u64, u64),
-        (category, name): (&str, &'static str),
-        debug_annotations: Vec<DebugAnnotation>,
-        counts: u64,
-    ) {
-        if self.out.len() > WAITING_BYTES_MAX {
-            self.lost += counts;
+    /// Gives away what stands for this number of runs and spans.
+    fn give(&mut self, item: Item, runs: u64) {
+        if self.waiting > WAITING_BYTES_MAX {
+            self.lost += runs;
             return;
         }
-        let next = self.names.len() as u64 + 1;
-        let number = *self.names.entry((name.as_ptr().addr(), name.len())).or_insert(next);
-        let name = EventName { iid: Some(number), name: Some(readable(name).to_owned()) };
-        let begins = TrackEvent {
-            name_iid: Some(number),
-            categories: vec![category.to_owned()],
-            debug_annotations,
-            ..self.event(Kind::SliceBegin)
-        };
-        let ends = self.event(Kind::SliceEnd);
-        self.append(&TracePacket {
-            timestamp: Some(begin),
-            interned_data: (number == next).then(|| InternedData { event_names: vec![name] }),
-            track_event: Some(begins),
-            ..self.packet()
-        });
-        self.append(&TracePacket {
-            timestamp: Some(end),
-            track_event: Some(ends),
-            ..self.packet()
-        });
+        let bytes = item.bytes();
+        self.waiting += bytes;
+        self.written += bytes;
+        self.out.push(item);
     }
-
-    fn event(&self, kind: Kind) -> TrackEvent {
-        TrackEvent {
-            r#type: Some(kind as i32),
-            track_uuid: Some(self.number.into()),
-            ..TrackEvent::default()
-        }
-    }
-
-    fn packet(&self) -> TracePacket {
-        TracePacket {
-            trusted_packet_sequence_id: Some(self.number),
-            sequence_flags: Some(SequenceFlags::Uses as u32),
-            ..TracePacket::default()
-        }
-    }
-
-    fn append(&mut self, packet: &TracePacket) {
-        let before = self.out.len();
-        append(packet, &mut self.out);
-        self.written += (self.out.len() - before) as u64;
-    }
-}
-
-/// A function's name without what the compiler adds for async ones, each time that it goes on.
-fn readable(name: &str) -> &str {
-    name.trim_end_matches("::{{closure}}")
-}
-
-fn number(name: &str, value: u64) -> DebugAnnotation {
-    let (name, uint_value) = (Some(name.to_owned()), Some(value));
-    DebugAnnotation { name, uint_value, ..DebugAnnotation::default() }
-}
-
-/// How many runs or spans there were of each name, and how long they took.
-fn annotation(what: &str, counts: &Counts) -> DebugAnnotation {
-    let group = |name: &str, dict_entries| {
-        let name = Some(name.to_owned());
-        DebugAnnotation { name, dict_entries, ..DebugAnnotation::default() }
-    };
-    let of_one = |Count { name, runs, busy_ns, longest_ns }: &Count| {
-        let values = NUMBERS.into_iter().zip([*runs, *busy_ns, *longest_ns]);
-        group(readable(name), values.map(|(name, value)| number(name, value)).collect())
-    };
-    group(what, counts.iter().map(of_one).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ultramarine_trace::{Packets, Slice, Slices};
+    use crate::trace::encoder::Encoder;
+    use std::time::Duration;
+    use ultramarine_trace::packet::ProcessDescriptor;
+    use ultramarine_trace::{Noted, Packets, Reader, Slice};
 
     const START: Duration = Duration::from_secs(1000);
 
-    fn track() -> (Track, Instant) {
-        let at = Instant::now();
-        (Track::new(Origin { at, unix: START }, 7, TrackDescriptor::default()), at)
+    /// The calling thread has a track, in a recording that has begun just now.
+    struct Alone(Arc<Track>, Instant);
+
+    impl Alone {
+        fn begin() -> Self {
+            let at = Instant::now();
+            let (uuid, process) = (Some(7), Some(ProcessDescriptor::default()));
+            let described = TrackDescriptor { uuid, process, ..TrackDescriptor::default() };
+            let track = Arc::new(Track::new(at, 7, described));
+            CURRENT.store(1, Relaxed);
+            track.clone().bind(1);
+            Alone(track, at)
+        }
+
+        fn run(&self, name: &'static str, (begin, end): (u64, u64)) {
+            begin_run();
+            self.note_run(name, (begin, end));
+        }
+
+        fn note_run(&self, name: &'static str, (begin, end): (u64, u64)) {
+            note_run(name, Some(self.1 + us(begin)), self.1 + us(end));
+        }
+
+        fn note_span(&self, name: &'static str, (begin, end): (u64, u64)) {
+            note_span(name, self.1 + us(begin), self.1 + us(end));
+        }
+
+        fn take(&self, at: u64, is_last: bool) -> Vec<Item> {
+            self.0.take(self.1 + us(at), is_last)
+        }
+
+        /// What is in the file, and its length.
+        fn read(&self, items: Vec<Item>) -> (Reader, Vec<Noted>, usize) {
+            let bytes = Encoder::new(&self.0, START).encode(items);
+            let mut reader = Reader::default();
+            let read = Packets::of(&bytes).filter_map(|packet| reader.next(packet)).collect();
+            (reader, read, bytes.len())
+        }
+
+        fn slices(&self, items: Vec<Item>) -> Vec<Slice> {
+            slices(self.read(items).1)
+        }
     }
 
-    /// What is in the file, and its length.
-    fn read(written: &[Vec<u8>]) -> (Slices, Vec<Slice>, usize) {
-        let bytes = written.concat();
-        let mut slices = Slices::default();
-        let read = Packets::of(&bytes).filter_map(|packet| slices.next(packet)).collect();
-        (slices, read, bytes.len())
+    fn slices(noted: Vec<Noted>) -> Vec<Slice> {
+        let slice = |noted| match noted {
+            Noted::Slice(slice) => Some(slice),
+            Noted::Event(_) | Noted::Sample(_) => None,
+        };
+        noted.into_iter().filter_map(slice).collect()
     }
 
     fn runs(slices: &[Slice], name: &str) -> u64 {
@@ -290,13 +338,12 @@ mod tests {
 
     #[test]
     fn runs_are_slices_with_their_times() {
-        let (mut track, at) = track();
-        track.begin_run();
-        track.note_run("one::{{closure}}", at + us(5), at + us(7));
-        track.begin_run();
-        track.note_span("part", at + us(12), at + us(13));
-        track.note_run("two", at + us(10), at + us(20));
-        let (_, slices, _) = read(&[track.take(at + us(20), true)]);
+        let alone = Alone::begin();
+        alone.run("one::{{closure}}", (5, 7));
+        begin_run();
+        alone.note_span("part", (12, 13));
+        alone.note_run("two", (10, 20));
+        let slices = alone.slices(alone.take(20, true));
         let start = START.as_nanos() as u64;
         let times: Vec<_> = slices
             .iter()
@@ -308,16 +355,17 @@ mod tests {
 
     #[test]
     fn a_run_within_another_is_not_counted_twice() {
-        let (mut track, at) = track();
-        track.begin_run();
-        track.begin_run();
-        track.begin_run();
-        track.call_off();
-        track.note_run("inner", at + us(10), at + us(30));
-        assert!(track.is_amid_run() && track.stretch.times.is_some());
-        track.note_run("outer", at + us(5), at + us(40));
-        assert!(!track.is_amid_run());
-        let (_, slices, _) = read(&[track.take(at + us(40), true)]);
+        let alone = Alone::begin();
+        begin_run();
+        begin_run();
+        begin_run();
+        call_off();
+        alone.note_run("inner", (10, 30));
+        assert!(alone.0.is_amid_run());
+        assert!(alone.take(31, false).is_empty(), "it would overlap with the outer one");
+        alone.note_run("outer", (5, 40));
+        assert!(!alone.0.is_amid_run());
+        let slices = alone.slices(alone.take(40, true));
         let [slice] = &slices[..] else { panic!("{slices:?}") };
         assert_eq!(slice.took_ns(), 35_000);
         let busy: Vec<_> =
@@ -325,27 +373,58 @@ mod tests {
         assert_eq!(busy, [("inner", 20_000), ("outer", 15_000)]);
     }
 
+    #[test]
+    fn what_began_at_no_known_time_began_when_the_last_run_ended() {
+        let alone = Alone::begin();
+        alone.run("task", (1, 4));
+        begin_run();
+        note_run("job", None, alone.1 + us(9));
+        let slices = alone.slices(alone.take(9, true));
+        assert_eq!(slices.iter().map(Slice::took_ns).collect::<Vec<_>>(), [3000, 5000]);
+    }
+
+    #[test]
+    fn a_pe_has_events_and_counters_that_are_written_when_they_change() {
+        let Alone(track, at) = &Alone::begin();
+        let counted = |value| vec![("waiting".to_owned(), value), ("same".to_owned(), 1)];
+        for (ms, value) in [(0, 3), (1, 3), (2, 5)] {
+            track.note_counters(counted(value), *at + us(1000 * ms));
+        }
+        track.note_event("it has died".to_owned(), *at + us(3000));
+        let alone = Alone(track.clone(), *at);
+        let (_, noted, _) = alone.read(alone.take(4000, true));
+        let texts: Vec<_> = noted
+            .iter()
+            .map(|noted| match noted {
+                Noted::Sample(sample) => format!("{} {}", sample.counter, sample.value),
+                Noted::Event(event) => event.text.clone(),
+                Noted::Slice(slice) => panic!("{slice:?}"),
+            })
+            .collect();
+        assert_eq!(texts, ["waiting 3", "same 1", "waiting 5", "it has died"]);
+    }
+
     /// However the runs come: the track is asked ten times a second, as at each pause.
     #[test]
     fn a_track_that_has_had_its_share_counts_runs_and_keeps_within_it() {
         const RUNS: u64 = 200_000;
-        let (mut track, at) = track();
-        let mut written = Vec::new();
+        let alone = Alone::begin();
+        let mut items = Vec::new();
         for run in 0..RUNS {
             let name = if run % 3 == 0 { "third" } else { "other" };
-            let begin = at + us(100 * run);
-            track.begin_run();
-            track.note_span("within", begin, begin + us(1));
-            track.note_run(name, begin, begin + us(9));
+            let begin = 100 * run;
+            begin_run();
+            alone.note_span("within", (begin, begin + 1));
+            alone.note_run(name, (begin, begin + 9));
             if run % 1000 == 0 {
-                written.push(track.take(begin + us(9), false));
+                items.extend(alone.take(begin + 9, false));
             }
         }
-        let end = at + us(100 * RUNS);
-        written.push(track.take(end, true));
-        let (_, slices, bytes) = read(&written);
+        items.extend(alone.take(100 * RUNS, true));
+        let (_, noted, bytes) = alone.read(items);
         let share = AT_ONCE_BYTES + 20 * BYTES_PER_S;
         assert!((bytes as u64) < share + 1000, "{bytes}");
+        let slices = slices(noted);
         assert_eq!(runs(&slices, "third"), RUNS.div_ceil(3));
         assert_eq!(runs(&slices, "other"), RUNS - RUNS.div_ceil(3));
         let within = slices.iter().flat_map(|slice| &slice.spans).map(|count| count.runs);
@@ -357,14 +436,13 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_counted() {
-        let (mut track, at) = track();
-        track.out = vec![0; WAITING_BYTES_MAX + 1];
-        for run in 0..3 {
-            track.note_run("named", at + us(run), at + us(run));
-        }
-        track.out.clear();
-        track.note_run("named", at + us(4), at + us(5));
-        let (read_slices, slices, _) = read(&[track.take(at + us(6), true)]);
-        assert_eq!((runs(&slices, "named"), read_slices.lost()), (1, 3));
+        let alone = Alone::begin();
+        alone.0.lock().waiting = WAITING_BYTES_MAX + 1;
+        (0..3).for_each(|run| alone.run("named", (run, run)));
+        alone.0.lock().waiting = 0;
+        alone.run("named", (4, 5));
+        let (reader, noted, _) = alone.read(alone.take(6, true));
+        let slices = noted.iter().filter(|noted| matches!(noted, Noted::Slice(_))).count();
+        assert_eq!((slices, reader.lost()), (1, 3));
     }
 }

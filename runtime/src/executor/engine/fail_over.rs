@@ -6,6 +6,7 @@ use super::site::EngineSite;
 use super::turn::Engine;
 use crate::detector::FailureEvent;
 use crate::protocol::Phase;
+use crate::trace;
 use crate::transport::{Connections, Lane, LaneError, Sleeper};
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,6 +66,7 @@ impl<S: EngineSite> Engine<S> {
                 tracing::debug!(pe = me, "{dead} has gone");
             } else {
                 tracing::info!(pe = me, "{dead} has died");
+                trace::note_event(self.state.me, || format!("{dead} has died"));
             }
             self.port.close(dead);
             pe.forget_dead(dead);
@@ -80,6 +82,7 @@ impl<S: EngineSite> Engine<S> {
             self.leave_unanswered(pe);
         } else if pe.accept_root(root) {
             tracing::info!(pe = me.number(), "{root} is the root now");
+            trace::note_event(me, || format!("{root} is the root now"));
         } else {
             let reason = format!("{root} has its place, but the job does not go on there");
             return Err(JobError::RootLost { me, reason });

@@ -171,9 +171,14 @@ impl Crew {
         result
     }
 
+    /// How many workers look for work.
+    pub(super) fn idle(&self) -> usize {
+        self.idle.load(Ordering::Relaxed)
+    }
+
     /// Whether a worker looks for work, apart from `stuck` ones that are counted as idle.
     pub(super) fn has_idle(&self, stuck: usize) -> bool {
-        self.idle.load(Ordering::Relaxed) > stuck
+        self.idle() > stuck
     }
 
     /// How much the PE needs work. Of its lost workers, `lost_busy` are not counted as idle.

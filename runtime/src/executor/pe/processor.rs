@@ -23,6 +23,7 @@ use crate::lock::Lock;
 use crate::os_memory::keep_freed;
 use crate::protocol::{Node, ProtocolSettings, Radii, Statistics};
 use crate::settings::Settings;
+use crate::trace;
 use crate::transport::{Lane, Port};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -152,6 +153,7 @@ impl Processor {
 
     /// Ends or drops everything that waits, and then the workers: the PE has left the job.
     pub(crate) fn close(&self) {
+        self.sample_last();
         self.turns.close(self.me);
         self.guests.clear();
         self.queues.clear();
@@ -193,8 +195,12 @@ impl Processor {
 
     /// What this PE has counted so far.
     pub(crate) fn local_statistics(&self) -> Statistics {
-        let of_engine = |engine: &Engine<_>| (engine.statistics(), engine.connections());
-        let counted = self.turns.engine().as_ref().map(of_engine);
+        self.statistics_with(self.turns.engine().as_ref())
+    }
+
+    /// The same for who has the engine.
+    pub(super) fn statistics_with(&self, engine: Option<&Engine<Processor>>) -> Statistics {
+        let counted = engine.map(|engine| (engine.statistics(), engine.connections()));
         let (mut statistics, of_lanes) = counted.unwrap_or_default();
         count_ends();
         let of_queues = (self.queues.started(), self.queues.ended());
@@ -233,6 +239,7 @@ impl Processor {
         let is_roots_loss = matches!(error, JobError::RootLost { .. });
         let mut failure = self.ending.failure();
         let is_first = failure.is_none();
+        trace::note_event(self.me, || said.clone());
         failure.get_or_insert(error);
         drop(failure);
         self.start_ending();

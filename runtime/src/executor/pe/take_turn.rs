@@ -161,6 +161,7 @@ impl Processor {
         });
         let mut results = engine.take_results(settle::spare_list());
         let discarded = engine.take_discarded();
+        self.sample_if_due(engine, now);
         drop(guard);
         if turn.frames_sent > 0 {
             // Of a call into MPI that does not return nothing is heard again: what this thread has

@@ -41,6 +41,8 @@ pub(crate) struct Turns<S: EngineSite> {
     is_shared: AtomicBool,
     /// When the clock of the turns began.
     started: Instant,
+    /// When a trace is next told what this PE has counted.
+    sample_at_ns: AtomicU64,
 }
 
 impl<S: EngineSite> Turns<S> {
@@ -61,6 +63,7 @@ impl<S: EngineSite> Turns<S> {
             packer: Serial::default(),
             is_shared: AtomicBool::new(false),
             started: Instant::now(),
+            sample_at_ns: AtomicU64::new(0),
         }
     }
 
@@ -85,6 +88,16 @@ impl<S: EngineSite> Turns<S> {
     pub(super) fn are_expecting(&self, now: Instant) -> bool {
         let until = self.expected_until_ns.load(Ordering::Relaxed);
         until > 0 && now < self.at(Duration::from_nanos(until))
+    }
+
+    /// Whether this much time has passed since the last call that returned `true`, or it is the
+    /// first.
+    pub(super) fn may_sample(&self, now: Duration, every: Duration) -> bool {
+        let is_due = now.as_nanos() as u64 >= self.sample_at_ns.load(Ordering::Relaxed);
+        if is_due {
+            self.sample_at_ns.store((now + every).as_nanos() as u64, Ordering::Relaxed);
+        }
+        is_due
     }
 
     /// How long it is until this time; zero if that has passed.

@@ -155,13 +155,7 @@ fn decline_call(pe: &Arc<Processor>) {
 fn yield_to_rayon(pe: &Arc<Processor>) -> bool {
     enter_function(None);
     let was_yielding = IS_YIELDING.replace(true);
-    let begun = trace::begin_run();
-    let has_run = rayon::yield_now() == Some(rayon::Yield::Executed);
-    if has_run {
-        trace::note_rayon(begun);
-    } else {
-        trace::call_off(begun);
-    }
+    let has_run = trace::note_rayon(|| rayon::yield_now() == Some(rayon::Yield::Executed));
     IS_YIELDING.set(was_yielding);
     if HAS_DECLINED.take() && !pe.queues.is_empty() {
         pe.wake_worker();

@@ -1,8 +1,8 @@
-//! What a trace tells: which thread did what, and when.
+//! What a trace tells: which thread did what, and when; what happened to a PE, and what it counted.
 
 use crate::packet::{DebugAnnotation, Kind, TracePacket, TrackDescriptor, TrackEvent};
 use crate::{FUNCTIONS, LOST, NUMBERS, SPAN, SPANS};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A thread of a PE.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -45,10 +45,60 @@ pub struct Slice {
     pub spans: Vec<Count>,
 }
 
-/// Makes slices of the packets of a trace, or of its parts one after the other.
+/// Something that happened to a PE, or of which it has heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The number of the PE.
+    pub pe: u32,
+    /// When, in nanoseconds since 1970.
+    pub at_ns: u64,
+    /// What.
+    pub text: String,
+}
+
+/// What a PE had counted at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The number of the PE.
+    pub pe: u32,
+    /// When, in nanoseconds since 1970.
+    pub at_ns: u64,
+    /// What it counts.
+    pub counter: String,
+    /// How many there were.
+    pub value: u64,
+}
+
+/// What a packet tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Noted {
+    /// What a thread did, which is over with this packet.
+    Slice(Slice),
+    /// Something happened to a PE.
+    Event(Event),
+    /// A counter of a PE has changed.
+    Sample(Sample),
+}
+
+/// A PE.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Its name, which says on which host it is.
+    pub name: String,
+    /// The command line of its process.
+    pub command: Vec<String>,
+}
+
+/// Reads the packets of a trace, or of its parts one after the other.
 #[derive(Debug, Default)]
-pub struct Slices {
+pub struct Reader {
     threads: HashMap<u64, Thread>,
+    /// By the number of the PE.
+    processes: BTreeMap<u32, Process>,
+    /// The numbers of PEs by those of their tracks.
+    pes: HashMap<u64, u32>,
+    /// Their PEs and names by the numbers of their tracks.
+    counters: HashMap<u64, (u32, String)>,
     /// By sequence and number.
     names: HashMap<(u32, u64), String>,
     /// What has begun on a track.
@@ -56,10 +106,15 @@ pub struct Slices {
     lost: u64,
 }
 
-impl Slices {
+impl Reader {
     /// The threads of which there has been a description, by their numbers.
     pub fn threads(&self) -> &HashMap<u64, Thread> {
         &self.threads
+    }
+
+    /// The PEs of which there has been a description, by their numbers.
+    pub fn processes(&self) -> &BTreeMap<u32, Process> {
+        &self.processes
     }
 
     /// How many runs and spans are missing so far, as the disk was too slow for them.
@@ -67,8 +122,8 @@ impl Slices {
         self.lost
     }
 
-    /// The slice that ends with this packet, if one does.
-    pub fn next(&mut self, packet: TracePacket) -> Option<Slice> {
+    /// What this packet tells, if it does not only prepare for others.
+    pub fn next(&mut self, packet: TracePacket) -> Option<Noted> {
         let sequence = packet.trusted_packet_sequence_id.unwrap_or_default();
         for name in packet.interned_data.into_iter().flat_map(|data| data.event_names) {
             self.names.insert((sequence, name.iid()), name.name.unwrap_or_default());
@@ -84,21 +139,37 @@ impl Slices {
                 self.begun.insert(track, slice);
                 None
             }
-            Kind::SliceEnd => Some(self.begun.remove(&track)?.ended(at)),
+            Kind::SliceEnd => Some(Noted::Slice(self.begun.remove(&track)?.ended(at))),
             Kind::Instant => {
                 let lost = event.debug_annotations.iter().filter(|of| of.name() == LOST);
                 self.lost = lost.fold(self.lost, |sum, of| sum.saturating_add(of.uint_value()));
-                None
+                let pe = *self.pes.get(&track)?;
+                let text = event.name.unwrap_or_default();
+                Some(Noted::Event(Event { pe, at_ns: at, text }))
+            }
+            Kind::Counter => {
+                let (pe, counter) = self.counters.get(&track)?.clone();
+                let value = event.counter_value().try_into().unwrap_or_default();
+                Some(Noted::Sample(Sample { pe, at_ns: at, counter, value }))
             }
             Kind::Unspecified => None,
         }
     }
 
     fn describe(&mut self, track: TrackDescriptor) {
-        let uuid = track.uuid();
-        let Some(thread) = track.thread else { return };
-        let pe = u32::try_from(thread.pid().saturating_sub(1)).unwrap_or_default();
-        self.threads.insert(uuid, Thread { pe, name: thread.thread_name.unwrap_or_default() });
+        let (uuid, parent) = (track.uuid(), track.parent_uuid());
+        let pe = |pid: i32| u32::try_from(pid.saturating_sub(1)).unwrap_or_default();
+        if let Some(thread) = track.thread {
+            let (pe, name) = (pe(thread.pid()), thread.thread_name.unwrap_or_default());
+            self.threads.insert(uuid, Thread { pe, name });
+        } else if let Some(process) = track.process {
+            let pe = pe(process.pid());
+            let (name, command) = (process.process_name.unwrap_or_default(), process.cmdline);
+            self.processes.insert(pe, Process { name, command });
+            self.pes.insert(uuid, pe);
+        } else if let (Some(_), Some(pe)) = (track.counter, self.pes.get(&parent)) {
+            self.counters.insert(uuid, (*pe, track.name.unwrap_or_default()));
+        }
     }
 
     fn begin(&self, sequence: u32, at: u64, event: &TrackEvent) -> Slice {
