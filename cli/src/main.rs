@@ -9,6 +9,7 @@
 //! | `topo` | shows where the PEs of a job stand: the probe does |
 //! | `journal` | shows what the journal of a job holds |
 //! | `trace` | joins the parts of a trace, and says what is in it |
+//! | `report` | writes a page that says where the time of a job went |
 //! | `probe` | finds the program that must run under MPI |
 //! | `completions`, `man` | what a shell and a reader want to know |
 //! | `subprocess` | running another program for its output |
@@ -22,6 +23,7 @@ mod gap;
 mod journal;
 mod man;
 mod probe;
+mod report;
 mod run;
 mod subprocess;
 mod topo;
@@ -43,6 +45,7 @@ enum Command {
     Checkpoint(checkpoint::Arguments),
     #[command(subcommand)]
     Trace(trace::Command),
+    Report(report::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -57,6 +60,7 @@ fn main() -> error::Result<ExitCode> {
         Command::Journal(arguments) => journal::run(&arguments)?,
         Command::Checkpoint(arguments) => checkpoint::run(&arguments)?,
         Command::Trace(command) => trace::run(&command)?,
+        Command::Report(arguments) => report::run(&arguments)?,
         Command::Completions(arguments) => completions::run(&arguments)?,
         Command::Man(arguments) => man::run(&arguments)?,
     }

@@ -80,10 +80,14 @@ impl<'a> Packets<'a> {
         Packets { trace, at: 0 }
     }
 
-    /// How many bytes of the trace are in the packets so far. At the end of a trace that is whole,
-    /// all of them.
-    pub fn read_bytes(&self) -> usize {
-        self.at
+    /// The packets so far.
+    pub fn read(&self) -> &'a [u8] {
+        &self.trace[..self.at]
+    }
+
+    /// What comes after them. At the end of a trace that is whole, nothing.
+    pub fn rest(&self) -> &'a [u8] {
+        &self.trace[self.at..]
     }
 
     /// The packet at the beginning of these bytes, and what is behind it.
@@ -124,7 +128,7 @@ mod tests {
         packets().iter().for_each(|packet| append(packet, &mut trace));
         let mut read = Packets::of(&trace);
         assert_eq!(read.by_ref().collect::<Vec<_>>(), packets());
-        assert_eq!(read.read_bytes(), trace.len());
+        assert!(read.rest().is_empty());
     }
 
     #[test]
@@ -139,7 +143,7 @@ mod tests {
             let mut read = Packets::of(&trace[..cut]);
             let count = read.by_ref().count();
             assert_eq!(count, ends.iter().filter(|end| **end <= cut).count() - 1, "{cut}");
-            assert_eq!(read.read_bytes(), ends[count]);
+            assert_eq!(read.read().len(), ends[count]);
         }
     }
 

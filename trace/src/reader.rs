@@ -1,8 +1,8 @@
 //! What a trace tells: which thread did what, and when; what happened to a PE, and what it counted.
 
 use crate::packet::{DebugAnnotation, Kind, TracePacket, TrackDescriptor, TrackEvent};
-use crate::{FUNCTIONS, LOST, NUMBERS, SPAN, SPANS};
-use std::collections::{BTreeMap, HashMap};
+use crate::{FUNCTIONS, LOST, NUMBERS, SPAN, SPANS, WORKER};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A thread of a PE.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -110,6 +110,12 @@ impl Reader {
     /// The threads of which there has been a description, by their numbers.
     pub fn threads(&self) -> &HashMap<u64, Thread> {
         &self.threads
+    }
+
+    /// The threads that run tasks all the time, each by its PE and its number.
+    pub fn workers(&self) -> BTreeSet<(u32, u64)> {
+        let workers = self.threads.iter().filter(|(_, thread)| thread.name.starts_with(WORKER));
+        workers.map(|(number, thread)| (thread.pe, *number)).collect()
     }
 
     /// The PEs of which there has been a description, by their numbers.

@@ -5,7 +5,7 @@
 //! | `parts` | reads what there is, whole or cut off |
 //! | `totals` | adds it up |
 
-mod parts;
+pub(crate) mod parts;
 mod totals;
 
 use crate::error::{Error, Result};
@@ -66,9 +66,10 @@ fn merge(arguments: &Merge) -> Result<()> {
     };
     let mut out = BufWriter::new(File::create(&arguments.output).map_err(named)?);
     let mut bytes = 0;
-    parts.each(|part| {
-        bytes += part.whole().len();
-        out.write_all(part.whole()).map_err(named)
+    parts.each(|packets| {
+        packets.for_each(drop);
+        bytes += packets.read().len();
+        out.write_all(packets.read()).map_err(named)
     })?;
     out.flush().map_err(named)?;
     let (count, file) = (parts.count(), arguments.output.display());
@@ -77,14 +78,12 @@ fn merge(arguments: &Merge) -> Result<()> {
 
 fn show(arguments: &Show) -> Result<()> {
     let mut totals = Totals::default();
-    Parts::at(&arguments.trace)?.each(|part| {
-        totals.add(part.whole());
-        Ok(())
-    })?;
+    let reader = Parts::at(&arguments.trace)?.read(|reader, noted| totals.add(reader, &noted))?;
+    let page = totals.page(&reader);
     let mut out = std::io::stdout();
     if arguments.json {
-        let object = serde_json::to_string_pretty(&totals.page()).map_err(std::io::Error::other)?;
+        let object = serde_json::to_string_pretty(&page).map_err(std::io::Error::other)?;
         return Ok(writeln!(out, "{object}")?);
     }
-    Ok(write!(out, "{}", totals.page())?)
+    Ok(write!(out, "{page}")?)
 }

@@ -3,24 +3,10 @@
 use crate::error::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
-use ultramarine_trace::{Packets, is_part, part_name};
+use ultramarine_trace::{Noted, Packets, Reader, is_part, part_name};
 
 /// The files of a trace.
-pub(super) struct Parts(Vec<PathBuf>);
-
-/// What is in one of them.
-pub(super) struct Part {
-    bytes: Vec<u8>,
-    /// How many of them are whole packets.
-    whole: usize,
-}
-
-impl Part {
-    /// Its whole packets.
-    pub(super) fn whole(&self) -> &[u8] {
-        &self.bytes[..self.whole]
-    }
-}
+pub(crate) struct Parts(Vec<PathBuf>);
 
 impl Parts {
     /// The parts in a folder, or a file that was joined of them.
@@ -28,7 +14,7 @@ impl Parts {
     /// # Errors
     ///
     /// It cannot be read, or there is none.
-    pub(super) fn at(path: &Path) -> Result<Parts> {
+    pub(crate) fn at(path: &Path) -> Result<Parts> {
         let kind = fs::metadata(path).map_err(|error| cannot_be_read(path, &error))?;
         if kind.is_dir() { Parts::in_folder(path) } else { Ok(Parts(vec![path.into()])) }
     }
@@ -62,21 +48,20 @@ impl Parts {
         self.0.len()
     }
 
-    /// Reads each, and says which are cut off.
+    /// Has the whole packets of each read to the end, and says which are cut off.
     ///
     /// # Errors
     ///
     /// One cannot be read, or is no trace.
-    pub(super) fn each(&self, mut act: impl FnMut(&Part) -> Result<()>) -> Result<()> {
+    pub(super) fn each(&self, mut act: impl FnMut(&mut Packets<'_>) -> Result<()>) -> Result<()> {
         for path in &self.0 {
             let bytes = fs::read(path).map_err(|error| cannot_be_read(path, &error))?;
             let mut packets = Packets::of(&bytes);
-            packets.by_ref().for_each(drop);
-            let (whole, name) = (packets.read_bytes(), path.display());
-            if whole == 0 && !bytes.is_empty() && !is_part(path) {
+            act(&mut packets)?;
+            let (rest, name) = (packets.rest().len(), path.display());
+            if packets.read().is_empty() && !bytes.is_empty() && !is_part(path) {
                 return Err(Error::from(format!("`{name}` is no trace")));
             }
-            let rest = bytes.len() - whole;
             if rest > 0 {
                 eprintln!("`{name}` is cut off, or damaged: the last {rest} bytes are left out");
             } else if bytes.is_empty() {
@@ -84,9 +69,26 @@ impl Parts {
                     "`{name}` is empty: its process was killed before it had written anything"
                 );
             }
-            act(&Part { bytes, whole })?;
         }
         Ok(())
+    }
+
+    /// Has everything noted that they tell. Returns the reader, which knows the threads.
+    ///
+    /// # Errors
+    ///
+    /// One cannot be read, or is no trace.
+    pub(crate) fn read(&self, mut note: impl FnMut(&Reader, Noted)) -> Result<Reader> {
+        let mut reader = Reader::default();
+        self.each(|packets| {
+            for packet in packets {
+                if let Some(noted) = reader.next(packet) {
+                    note(&reader, noted);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(reader)
     }
 }
 

@@ -1,15 +1,14 @@
 //! What a trace comes to.
 
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
-use ultramarine_trace::{Count, Noted, Packets, Reader, SEARCH, Slice, WORKER};
+use ultramarine_trace::{Count, Noted, Reader, SEARCH, Slice, WORKER};
 
 /// Sums over all slices.
 #[derive(Default)]
 pub(super) struct Totals {
-    reader: Reader,
     functions: BTreeMap<String, Numbers>,
     spans: BTreeMap<String, Numbers>,
     /// By PE.
@@ -35,7 +34,6 @@ impl Numbers {
 
 #[derive(Default)]
 struct Pe {
-    workers: BTreeSet<u64>,
     /// Of its workers.
     busy_ns: u64,
     search_ns: u64,
@@ -43,16 +41,14 @@ struct Pe {
 }
 
 impl Totals {
-    /// Adds a part.
-    pub(super) fn add(&mut self, part: &[u8]) {
-        for packet in Packets::of(part) {
-            if let Some(Noted::Slice(slice)) = self.reader.next(packet) {
-                self.add_slice(&slice);
-            }
+    /// Adds something.
+    pub(super) fn add(&mut self, reader: &Reader, noted: &Noted) {
+        if let Noted::Slice(slice) = noted {
+            self.add_slice(reader, slice);
         }
     }
 
-    fn add_slice(&mut self, slice: &Slice) {
+    fn add_slice(&mut self, reader: &Reader, slice: &Slice) {
         let begin = self.begin_ns.get_or_insert(slice.begin_ns);
         *begin = slice.begin_ns.min(*begin);
         self.end_ns = self.end_ns.max(slice.end_ns);
@@ -62,13 +58,10 @@ impl Totals {
         for count in slice.spans.iter().chain(own) {
             self.spans.entry(count.name.clone()).or_default().add(count);
         }
-        let Some(thread) = self.reader.threads().get(&slice.thread) else { return };
+        let Some(thread) = reader.threads().get(&slice.thread) else { return };
         let is_worker = thread.name.starts_with(WORKER);
         let pe = self.pes.entry(thread.pe).or_default();
         pe.end_ns = pe.end_ns.max(slice.end_ns);
-        if is_worker {
-            pe.workers.insert(slice.thread);
-        }
         for count in &slice.functions {
             let is_search = count.name == SEARCH;
             if !is_search {
@@ -80,7 +73,12 @@ impl Totals {
     }
 
     /// What is to be shown.
-    pub(super) fn page(&self) -> Page {
+    pub(super) fn page(&self, reader: &Reader) -> Page {
+        let mut workers: BTreeMap<u32, usize> = BTreeMap::new();
+        for (pe, _) in reader.workers() {
+            *workers.entry(pe).or_default() += 1;
+        }
+        let idle = Pe::default();
         let took = self.end_ns - self.begin_ns.unwrap_or(self.end_ns);
         let named = |of: &BTreeMap<String, Numbers>| {
             let mut rows: Vec<Row> = of
@@ -90,19 +88,22 @@ impl Totals {
             rows.sort_by_key(|row| std::cmp::Reverse(row.numbers.busy_ns));
             rows
         };
-        let pe = |(number, pe): (&u32, &Pe)| PeRow {
-            pe: *number,
-            workers: pe.workers.len(),
-            busy: share(pe.busy_ns, took, pe.workers.len()),
-            looking_for_work: share(pe.search_ns, took, pe.workers.len()),
-            ends_s: seconds(pe.end_ns - self.begin_ns.unwrap_or(pe.end_ns)),
+        let pe = |(number, workers): (&u32, &usize)| {
+            let pe = self.pes.get(number).unwrap_or(&idle);
+            PeRow {
+                pe: *number,
+                workers: *workers,
+                busy: share(pe.busy_ns, took, *workers),
+                looking_for_work: share(pe.search_ns, took, *workers),
+                ends_s: seconds(pe.end_ns.saturating_sub(self.begin_ns.unwrap_or_default())),
+            }
         };
         Page {
             took_s: seconds(took),
-            lost: self.reader.lost(),
+            lost: reader.lost(),
             functions: named(&self.functions),
             spans: named(&self.spans),
-            pes: self.pes.iter().map(pe).collect(),
+            pes: workers.iter().map(pe).collect(),
         }
     }
 }

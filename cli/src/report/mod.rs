@@ -1,0 +1,46 @@
+//! `ultramarine report`: one page that says where the time of a job went.
+//!
+//! | file | what |
+//! |---|---|
+//! | `figures` | adds up what a trace tells |
+//! | `heat` | how busy each PE was, over time |
+//! | `advice` | what stands out, in plain words |
+//! | `charts` | pictures of it |
+//! | `page` | the page |
+
+mod advice;
+mod charts;
+mod figures;
+mod heat;
+mod page;
+
+use crate::error::{Error, Result};
+use crate::trace::parts::Parts;
+use figures::Figures;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+/// Write a page that says where the time of a job went: what each PE did over time, the longest
+/// tasks, steals, deaths, and what could be better.
+///
+/// The job must have been started with `--trace FOLDER`. The page is one file, and needs no
+/// network.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The folder that the job was told to record in, or a file that was joined of it.
+    #[arg(value_name = "FOLDER|FILE")]
+    trace: PathBuf,
+    /// The file to write.
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let mut figures = Figures::default();
+    let reader = Parts::at(&arguments.trace)?.read(|reader, noted| figures.add(reader, noted))?;
+    let page = page::page(&figures.summed_up(&reader));
+    let file = arguments.output.display();
+    std::fs::write(&arguments.output, page.into_string())
+        .map_err(|error| Error::from(format!("`{file}` cannot be written: {error}")))?;
+    Ok(writeln!(std::io::stdout(), "{file}")?)
+}
