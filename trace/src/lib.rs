@@ -39,6 +39,9 @@ pub const SPAN: &str = "span";
 /// The names of threads that run tasks all the time begin so.
 pub const WORKER: &str = "worker";
 
+/// Counters of PEs that say what there is at the time. All others count from the start of the job.
+pub const GAUGES: [&str; 3] = ["tasks waiting", "tasks on other PEs", "idle workers"];
+
 /// What a thread does that looks for a task.
 pub const SEARCH: &str = "looking for work";
 

@@ -4,7 +4,9 @@
 use super::heat::Heat;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use ultramarine_trace::{Count, Event, Noted, Process, Reader, SEARCH, Sample, Slice, WORKER};
+use ultramarine_trace::{
+    Count, Event, GAUGES, Noted, Process, Reader, SEARCH, Sample, Slice, WORKER,
+};
 
 /// How many of the longest tasks are shown.
 const LONGEST: usize = 10;
@@ -66,7 +68,7 @@ pub(super) struct Summary<'a> {
     pub(super) longest: &'a [Task],
     pub(super) events: &'a [Event],
     pub(super) more_events: usize,
-    /// The sums over all PEs.
+    /// The sums over all PEs of what they have counted, unless it is nothing.
     pub(super) counters: BTreeMap<&'a str, u64>,
     /// How long a run of the first function takes on each host, in nanoseconds.
     pub(super) by_host: Vec<(&'a str, f64)>,
@@ -202,6 +204,7 @@ impl Figures {
                 .counters
                 .iter()
                 .map(|(name, by_pe)| (name.as_str(), by_pe.values().sum()))
+                .filter(|(name, sum)| !GAUGES.contains(name) && *sum > 0)
                 .collect(),
             by_host: self.by_host(reader),
             lost: reader.lost(),

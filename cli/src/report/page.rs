@@ -10,8 +10,9 @@ use ultramarine_trace::Event;
 /// How many functions and PEs are shown.
 const ROWS_MAX: usize = 50;
 
-/// Of how many functions it is shown how long their runs took.
-const HISTOGRAMS: usize = 3;
+/// Of how many functions it is shown how long their runs took, and what share of the time they
+/// must have.
+const HISTOGRAMS: (usize, f64) = (3, 0.01);
 
 const STYLE: &str = "
 :root { color-scheme: light dark; }
@@ -26,7 +27,7 @@ thead th { border-bottom: 1px solid #8888; }
 .bar { background: #8883; min-width: 6rem; width: 12rem; }
 .bar div { background: #2a6fdb; height: 1rem; }
 figure { margin: 1rem 0; } figure svg { height: auto; width: 100%; }
-figure svg text { fill: currentColor; }
+figure svg text { fill: currentColor; } figure svg rect { shape-rendering: crispEdges; }
 img.heat { background: #8882; height: auto; image-rendering: pixelated; min-height: 4rem;
   width: 100%; }
 .advice { border-left: .3rem solid #2a6fdb; padding-left: 1rem; }
@@ -182,6 +183,9 @@ fn more_than(rows: usize) -> Markup {
 
 fn functions(job: &Summary<'_>) -> Markup {
     let all: u64 = job.functions.iter().map(|(_, function)| function.busy_ns).sum();
+    let share = |function: &Function| function.busy_ns as f64 / all.max(1) as f64;
+    let (most, least_share) = HISTOGRAMS;
+    let large = job.functions.iter().take(most).filter(|(_, of)| share(of) >= least_share);
     html! {
         h2 { "Functions" }
         div.wide {
@@ -197,7 +201,7 @@ fn functions(job: &Summary<'_>) -> Markup {
                         tr {
                             td.n { (function.runs) }
                             td.n { (duration(function.busy_ns)) }
-                            td.n { (percent(function.busy_ns as f64 / all.max(1) as f64)) }
+                            td.n { (percent(share(function))) }
                             td.n { (duration(function.mean_ns())) }
                             td.n { (duration(function.longest_ns)) }
                             td { code { (name) } }
@@ -207,7 +211,7 @@ fn functions(job: &Summary<'_>) -> Markup {
             }
         }
         (more_than(job.functions.len()))
-        @for (name, function) in job.functions.iter().take(HISTOGRAMS) { (histogram(name, function)) }
+        @for (name, function) in large { (histogram(name, function)) }
     }
 }
 

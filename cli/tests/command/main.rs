@@ -12,6 +12,7 @@
 //! | `topo` | what is handed to the probe, and what is said if it is not there |
 //! | `journal` | what is shown of journals |
 //! | `trace` | what is made of the parts of a trace |
+//! | `report` | what the page says of jobs of each kind |
 //! | `binding` | what processes are bound to |
 //! | `papers` | completions and manual pages |
 
@@ -26,5 +27,6 @@ mod journal;
 mod papers;
 mod real;
 mod refusals;
+mod report;
 mod topo;
 mod trace;

@@ -4,8 +4,18 @@ use crate::harness::{Stage, run, ultramarine};
 use std::path::Path;
 use std::process::Command;
 
-const SUBCOMMANDS: [&str; 9] =
-    ["run", "gap", "doctor", "topo", "journal", "checkpoint", "trace", "completions", "man"];
+const SUBCOMMANDS: [&str; 10] = [
+    "run",
+    "gap",
+    "doctor",
+    "topo",
+    "journal",
+    "checkpoint",
+    "trace",
+    "report",
+    "completions",
+    "man",
+];
 
 #[test]
 fn every_shell_gets_completions() {

@@ -10,7 +10,7 @@ use ultramarine_trace::packet::{
 use ultramarine_trace::{Packets, RUN, append};
 
 /// A part of a PE whose one thread ran a function some times, for 1 ms each.
-fn part(pe: u32, runs: u64) -> Vec<u8> {
+pub(crate) fn part(pe: u32, runs: u64) -> Vec<u8> {
     let number = 100 * (pe + 1);
     let packet =
         || TracePacket { trusted_packet_sequence_id: Some(number), ..TracePacket::default() };

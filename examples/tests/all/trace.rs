@@ -5,23 +5,36 @@ use crate::common::SUM_EULER;
 use std::fs;
 use std::path::Path;
 use ultramarine_testkit::{alone, folder, run};
-use ultramarine_trace::{Packets, Slice, Slices, is_part};
+use ultramarine_trace::{Noted, Packets, Reader, is_part};
 
-/// The slices of each part, by name.
-fn recorded(folder: &Path) -> Vec<Vec<Slice>> {
+/// What is in each part, by name.
+fn recorded(folder: &Path) -> Vec<Vec<Noted>> {
     let files = fs::read_dir(folder).expect("it is there").map(|file| file.expect("a file").path());
     let mut parts: Vec<_> = files.filter(|file| is_part(file)).collect();
     parts.sort();
-    let slices = |bytes: Vec<u8>| {
-        let mut slices = Slices::default();
-        Packets::of(&bytes).filter_map(|packet| slices.next(packet)).collect()
+    let noted = |bytes: Vec<u8>| {
+        let mut reader = Reader::default();
+        Packets::of(&bytes).filter_map(|packet| reader.next(packet)).collect()
     };
-    parts.into_iter().map(|part| slices(fs::read(part).expect("it is there"))).collect()
+    parts.into_iter().map(|part| noted(fs::read(part).expect("it is there"))).collect()
 }
 
-fn sums(slices: &[Slice]) -> u64 {
-    let functions = slices.iter().flat_map(|slice| &slice.functions);
+fn sums(part: &[Noted]) -> u64 {
+    let slices = part.iter().filter_map(|noted| match noted {
+        Noted::Slice(slice) => Some(slice),
+        Noted::Event(_) | Noted::Sample(_) => None,
+    });
+    let functions = slices.flat_map(|slice| &slice.functions);
     functions.filter(|of| of.name.ends_with("::sum_totient")).map(|of| of.runs).sum()
+}
+
+/// The last value of a counter of the part's first PE.
+fn counted(part: &[Noted], counter: &str) -> u64 {
+    let value = part.iter().rev().find_map(|noted| match noted {
+        Noted::Sample(sample) if sample.counter == counter => Some(sample.value),
+        _ => None,
+    });
+    value.unwrap_or_else(|| panic!("`{counter}` is not in the trace"))
 }
 
 #[test]
@@ -35,6 +48,9 @@ fn each_task_is_in_the_trace() {
         let parts = recorded(&folder);
         assert_eq!(parts.len(), 1, "one process");
         assert_eq!(sums(&parts[0]), tasks, "and nothing of the job before");
+        let of_root = |noted: &Noted| !matches!(noted, Noted::Sample(of) if of.pe > 0);
+        let of_root: Vec<_> = parts[0].iter().filter(|noted| of_root(noted)).cloned().collect();
+        assert_eq!(counted(&of_root, "tasks ended"), tasks);
     }
     assert!(other.exists());
 }
@@ -68,5 +84,12 @@ mod launched {
         let all = done.iter().sum::<u64>();
         let again = ended.report()["replicas"].as_u64().expect("a number");
         assert!(all + 100 >= 400 && all <= 400 + again, "{done:?} and {again}");
+        assert_eq!(counted(&parts[0], "tasks ended"), 400, "each once");
+        assert_eq!(counted(&parts[0], "tasks run again"), again);
+        for survivor in [0, 2] {
+            let died =
+                |noted: &Noted| matches!(noted, Noted::Event(of) if of.text.contains("died"));
+            assert!(parts[survivor].iter().any(died), "PE {survivor} has heard of it");
+        }
     }
 }

@@ -4,6 +4,7 @@ use super::processor::Processor;
 use crate::executor::engine::turn::Engine;
 use crate::trace;
 use std::time::Duration;
+use ultramarine_trace::GAUGES;
 
 /// How often a PE that takes turns is asked.
 const SAMPLES_EVERY: Duration = Duration::from_millis(100);
@@ -27,17 +28,16 @@ impl Processor {
         let counted = self.statistics_with(engine);
         let ended = counted.ended.values().sum();
         let waiting = engine.map_or(0, |engine| engine.state.pool.len() as u64);
-        let counters = [
+        let gauges = GAUGES.into_iter().zip([waiting, self.away() as u64, self.crew.idle() as u64]);
+        let counted_tasks = [
             ("tasks started", counted.tasks),
             ("tasks ended", ended),
-            ("tasks waiting", waiting),
-            ("tasks on other PEs", self.away() as u64),
             ("tasks run again", counted.replicas),
             ("tasks lost", counted.lost),
             ("tasks dropped with their home", counted.orphans),
-            ("idle workers", self.crew.idle() as u64),
         ];
-        let mut counters = counters.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        let counters = gauges.chain(counted_tasks);
+        let mut counters: Vec<_> = counters.map(|(name, value)| (name.to_owned(), value)).collect();
         for row in &counted.by_distance {
             let of = |what: &str| format!("{what} stolen at distance {}", row.distance);
             counters.extend([(of("tasks"), row.steals), (of("bytes"), row.bytes)]);
