@@ -1,15 +1,15 @@
 //! What stands out in a job, in plain words.
 
-use super::figures::Summary;
+use super::figures::{Summary, Task};
 use super::page::{duration, percent};
 
 /// The share of the workers' time that is worth a word.
 const WORTH_A_WORD: f64 = 0.05;
 
-/// A task that is shorter costs more than a tenth of itself to spawn, run and end.
-const TINY_NS: u64 = 2_000;
+/// To bring a task to another PE and its result back takes a tenth of this or more.
+const SMALL_NS: u64 = 100_000;
 
-/// A host on which the same function takes this many times as long as on the fastest is slow.
+/// A host on which the same function takes this many times as long as on the fastest may be slow.
 const SLOW: f64 = 1.3;
 
 /// With fewer tasks for each worker, the last ones decide.
@@ -17,12 +17,9 @@ const TASKS_PER_WORKER: u64 = 8;
 
 /// Sentences, the most important first: three at most.
 pub(super) fn advice(job: &Summary<'_>) -> Vec<String> {
-    let mut said: Vec<String> =
-        [waits_at_the_end(job), slow_host(job), too_few(job), too_small(job), starts_late(job)]
-            .into_iter()
-            .flatten()
-            .take(3)
-            .collect();
+    let between = too_small(job).or_else(|| waits_between(job));
+    let all = [waits_at_the_end(job), slow_host(job), too_few(job), between, starts_late(job)];
+    let mut said: Vec<String> = all.into_iter().flatten().take(3).collect();
     if said.is_empty() {
         said.push(if job.functions.is_empty() {
             "No task has run, so there is nothing to say.".to_owned()
@@ -41,20 +38,22 @@ fn waits_at_the_end(job: &Summary<'_>) -> Option<String> {
         return None;
     }
     let share = percent(times.end_ns as f64 / waiting.max(1) as f64);
-    let longest = job.longest.first()?;
-    let (name, took) = (&longest.function, duration(longest.took_ns));
-    let is_long = longest.took_ns as f64 >= 0.1 * job.took_ns as f64;
-    Some(if is_long {
-        format!(
-            "{share} of the waiting is at the end. The longest task, of `{name}`, takes {took}: \
-             make such tasks smaller, or start them first."
-        )
-    } else {
-        format!(
-            "{share} of the waiting is at the end, after the last task of each worker. The \
-             longest task takes {took} only, so it is not one task that the others wait for: look \
-             at what the program does after its tasks, and at its last steps."
-        )
+    // While it runs, others have nothing left to do.
+    let is_last = |task: &&Task| {
+        let ended_after = (task.begin_ns + task.took_ns).saturating_sub(job.begin_ns) as f64;
+        ended_after >= 0.95 * job.took_ns as f64 && task.took_ns as f64 >= 0.1 * job.took_ns as f64
+    };
+    Some(match job.longest.iter().find(is_last) {
+        Some(Task { function, took_ns, .. }) => format!(
+            "{share} of the waiting is at the end. A run of `{}` takes {} there: let others share \
+             its work, or begin it earlier.",
+            short(function),
+            duration(*took_ns)
+        ),
+        None => format!(
+            "{share} of the waiting is at the end, where no one task takes long: look at the last \
+             steps of the program."
+        ),
     })
 }
 
@@ -66,16 +65,18 @@ fn slow_host(job: &Summary<'_>) -> Option<String> {
     let factor = slowest.1 / fastest.1;
     (factor >= SLOW).then(|| {
         format!(
-            "A run of `{name}` takes {factor:.1} times as long on {} as on {}: that host is slow, \
-             or something else uses it.",
-            slowest.0, fastest.0
+            "A run of `{}` takes {factor:.1} times as long on {} as on {}. If it has no more to do \
+             there, the processors of that host are slow, or something else uses them.",
+            short(name),
+            slowest.0,
+            fastest.0
         )
     })
 }
 
 fn too_few(job: &Summary<'_>) -> Option<String> {
     let tasks = job.counters.get("tasks started").copied()?;
-    let workers = job.times.workers as u64;
+    let workers = job.workers as u64;
     let waits = job.times.share(job.times.between_ns + job.times.end_ns) >= WORTH_A_WORD;
     (workers > 1 && waits && tasks < TASKS_PER_WORKER * workers).then(|| {
         format!(
@@ -89,12 +90,25 @@ fn too_small(job: &Summary<'_>) -> Option<String> {
     let (name, function) = job.functions.first()?;
     let mean = function.mean_ns();
     let waits = job.times.share(job.times.between_ns) >= WORTH_A_WORD;
-    (waits && mean < TINY_NS && function.runs > 1000).then(|| {
+    (waits && mean < SMALL_NS && function.runs > 1000).then(|| {
         format!(
-            "The {} runs of `{name}` take {} on average. That is little beside what a task costs: \
-             let each do more.",
+            "The {} runs of `{}` take {} on average. That is little beside what a task costs that \
+             goes to another PE: let each do more.",
             function.runs,
+            short(name),
             duration(mean)
+        )
+    })
+}
+
+fn waits_between(job: &Summary<'_>) -> Option<String> {
+    let share = job.times.share(job.times.between_ns);
+    (share >= WORTH_A_WORD).then(|| {
+        format!(
+            "For {} of the time the workers wait between two tasks: for work, for values, or for \
+             the main task. See below which PEs do, and when: they may need more tasks that wait \
+             at the same time.",
+            percent(share)
         )
     })
 }
@@ -103,9 +117,44 @@ fn starts_late(job: &Summary<'_>) -> Option<String> {
     let share = job.times.share(job.times.start_ns);
     (share >= WORTH_A_WORD).then(|| {
         format!(
-            "{} of the workers' time passes before their first tasks: spawn earlier, or from more \
+            "{} of the workers' time passes before their first work: spawn earlier, or from more \
              than one task.",
             percent(share)
         )
     })
+}
+
+/// The name of a function without the modules that it and its parameters are in.
+fn short(name: &str) -> String {
+    let mut short = String::new();
+    for piece in name.split_inclusive("::") {
+        match piece.strip_suffix("::") {
+            Some(before) if before.ends_with('>') => short.push_str(piece),
+            Some(before) => {
+                let is_of_word = |c: char| c.is_alphanumeric() || "_{}#".contains(c);
+                short.push_str(before.trim_end_matches(is_of_word));
+            }
+            None => short.push_str(piece),
+        }
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn a_short_name_has_no_modules() {
+        for (name, expected) in [
+            ("the main task", "the main task"),
+            ("a::b::sum_totient", "sum_totient"),
+            (
+                "<m::Apply<a::{{closure}}, alloc::vec::Vec<f64>> as m::Operation<(w::Walks, u64)>>::go",
+                "<Apply<{{closure}}, Vec<f64>> as Operation<(Walks, u64)>>::go",
+            ),
+        ] {
+            assert_eq!(short(name), expected);
+        }
+    }
 }

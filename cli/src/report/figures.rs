@@ -11,6 +11,12 @@ use ultramarine_trace::{
 /// How many of the longest tasks are shown.
 const LONGEST: usize = 10;
 
+/// A PE that is busy for less than this share of a piece of time does not work yet, or not any more.
+const WORKS: f64 = 0.05;
+
+/// Hosts are compared that have run a function this often.
+const RUNS_COMPARED: u64 = 20;
+
 /// How many events are shown.
 const EVENTS_MAX: usize = 100;
 
@@ -24,8 +30,8 @@ pub(super) struct Figures {
     begin_ns: Option<u64>,
     end_ns: u64,
     functions: BTreeMap<String, Function>,
-    /// By PE and thread.
-    workers: BTreeMap<(u32, u64), Worker>,
+    /// How long the workers computed.
+    computing_ns: u64,
     heat: Heat,
     /// The longest first.
     longest: Vec<Task>,
@@ -54,7 +60,8 @@ pub(super) struct Function {
 pub(super) struct Summary<'a> {
     pub(super) command: &'a [String],
     pub(super) hosts: BTreeSet<&'a str>,
-    pub(super) pes: BTreeSet<u32>,
+    pub(super) pes: Vec<u32>,
+    pub(super) workers: usize,
     pub(super) begin_ns: u64,
     pub(super) took_ns: u64,
     pub(super) times: Times,
@@ -79,13 +86,12 @@ pub(super) struct Summary<'a> {
 /// Where the time of all workers went.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Times {
-    pub(super) workers: usize,
     pub(super) computing_ns: u64,
-    /// Before their first tasks.
+    /// Before their first work.
     pub(super) start_ns: u64,
     /// Between two tasks.
     pub(super) between_ns: u64,
-    /// After their last tasks.
+    /// After their last work.
     pub(super) end_ns: u64,
 }
 
@@ -99,14 +105,6 @@ impl Times {
     pub(super) fn share(&self, part_ns: u64) -> f64 {
         part_ns as f64 / self.all_ns().max(1) as f64
     }
-}
-
-/// What a worker did.
-#[derive(Clone, Copy, Default)]
-struct Worker {
-    busy_ns: u64,
-    /// When its first task began, and when its last one ended.
-    tasks: Option<(u64, u64)>,
 }
 
 /// A long task.
@@ -149,12 +147,7 @@ impl Figures {
             self.add_long(Task { function, pe, begin_ns: slice.begin_ns, took_ns });
         }
         if thread.name.starts_with(WORKER) {
-            let worker = self.workers.entry((pe, slice.thread)).or_default();
-            worker.busy_ns += busy_ns;
-            if busy_ns > 0 {
-                let (begin, end) = worker.tasks.unwrap_or((slice.begin_ns, slice.end_ns));
-                worker.tasks = Some((begin.min(slice.begin_ns), end.max(slice.end_ns)));
-            }
+            self.computing_ns += busy_ns;
             self.heat.add(pe, (slice.begin_ns, slice.end_ns), busy_ns);
         }
     }
@@ -172,31 +165,38 @@ impl Figures {
         let begin_ns = self.begin_ns.unwrap_or_default();
         let took_ns = self.end_ns - begin_ns;
         let known = reader.workers();
-        let mut times = Times { workers: known.len(), ..Times::default() };
-        for worker in &known {
-            let Worker { busy_ns, tasks } = self.workers.get(worker).copied().unwrap_or_default();
-            times.computing_ns += busy_ns;
-            let (first, last) = tasks.unwrap_or((self.end_ns, self.end_ns));
-            times.start_ns += first - begin_ns;
-            times.end_ns += self.end_ns - last;
+        let mut workers: BTreeMap<u32, u64> = BTreeMap::new();
+        known.iter().for_each(|(pe, _)| *workers.entry(*pe).or_default() += 1);
+        let busy = self.heat.shares(&workers);
+        let all = took_ns * known.len() as u64;
+        let mut times = Times { computing_ns: self.computing_ns, ..Times::default() };
+        for (row, workers) in busy.iter().zip(workers.values()) {
+            let works = |share: &f64| *share >= WORKS;
+            let before = row.iter().position(works).unwrap_or(row.len());
+            let after = row.iter().rev().position(works).unwrap_or_default();
+            let ns = |pieces: usize| pieces as u64 * workers * self.heat.piece_ns();
+            times.start_ns += ns(before);
+            times.end_ns += ns(after);
         }
-        let all = took_ns * times.workers as u64;
-        times.between_ns = all.saturating_sub(times.all_ns());
+        // A piece may begin before the job does.
+        let waiting = all.saturating_sub(times.computing_ns);
+        times.start_ns = times.start_ns.min(waiting);
+        times.end_ns = times.end_ns.min(waiting - times.start_ns);
+        times.between_ns = waiting - times.start_ns - times.end_ns;
         let mut functions: Vec<_> = self.functions.iter().collect();
         functions.sort_by_key(|(_, function)| Reverse(function.busy_ns));
-        let hosts = |pe: &u32| host_of(reader.processes(), *pe);
-        let workers = |pe| known.range((pe, 0)..=(pe, u64::MAX)).count();
-        let pes: BTreeSet<u32> = known.iter().map(|(pe, _)| *pe).collect();
+        let host = |pe: &u32| host_of(reader.processes(), *pe);
+        let hosts: BTreeSet<&str> = reader.processes().keys().map(host).collect();
         Summary {
             command: reader.processes().values().next().map_or(&[], |process| &process.command),
-            hosts: reader.processes().keys().map(hosts).collect(),
             took_ns,
             begin_ns,
             times,
             functions,
-            piece_s: self.heat.piece_s(),
-            busy: self.heat.shares(pes.iter().map(|pe| (*pe, workers(*pe)))),
-            pes,
+            piece_s: self.heat.piece_ns() as f64 / 1e9,
+            busy,
+            pes: workers.into_keys().collect(),
+            workers: known.len(),
             longest: &self.longest,
             events: &self.events,
             more_events: self.more_events,
@@ -207,12 +207,12 @@ impl Figures {
                 .filter(|(name, sum)| !GAUGES.contains(name) && *sum > 0)
                 .collect(),
             by_host: self.by_host(reader),
+            hosts,
             lost: reader.lost(),
         }
     }
 
-    /// How long a run of the function that took the most time takes on each host, if there are
-    /// several.
+    /// How long a run of the function that took the most time takes on each host.
     fn by_host<'a>(&self, reader: &'a Reader) -> Vec<(&'a str, f64)> {
         let most = self.functions.iter().max_by_key(|(_, function)| function.busy_ns);
         let Some((most, _)) = most else { return Vec::new() };
@@ -221,7 +221,8 @@ impl Figures {
             let host = hosts.entry(host_of(reader.processes(), *pe)).or_default();
             *host = (host.0 + runs, host.1 + ns);
         }
-        hosts.into_iter().map(|(host, (runs, ns))| (host, ns as f64 / runs as f64)).collect()
+        let known = hosts.into_iter().filter(|(_, (runs, _))| *runs >= RUNS_COMPARED);
+        known.map(|(host, (runs, ns))| (host, ns as f64 / runs as f64)).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 const PIECES_MAX: u64 = 400;
 
 /// The shortest piece, in nanoseconds.
-const PIECE_NS_MIN: u64 = 100_000;
+const PIECE_NS_MIN: u64 = 1_000;
 
 /// What the PEs have done in each piece of time.
 pub(super) struct Heat {
@@ -58,21 +58,21 @@ impl Heat {
         self.range = Some((first, last));
     }
 
-    /// How long a piece is, in seconds.
-    pub(super) fn piece_s(&self) -> f64 {
-        self.piece_ns as f64 / 1e9
+    /// How long a piece is.
+    pub(super) fn piece_ns(&self) -> u64 {
+        self.piece_ns
     }
 
     /// The share of the time in which the workers of each of these PEs were busy, piece by piece.
     /// With each PE goes the number of its workers.
-    pub(super) fn shares(&self, pes: impl Iterator<Item = (u32, usize)>) -> Vec<Vec<f64>> {
+    pub(super) fn shares(&self, pes: &BTreeMap<u32, u64>) -> Vec<Vec<f64>> {
         let (first, last) = self.range.unwrap_or_default();
-        let row = |(pe, workers): (u32, usize)| {
-            let (row, whole) = (self.rows.get(&pe), self.piece_ns as f64 * workers as f64);
+        let row = |(pe, workers): (&u32, &u64)| {
+            let (row, whole) = (self.rows.get(pe), (self.piece_ns * workers) as f64);
             let busy_ns = |piece| row.map_or(0.0, |row| row.get(piece));
             (first..last).map(|piece| (busy_ns(piece) / whole).min(1.0)).collect()
         };
-        pes.map(row).collect()
+        pes.iter().map(row).collect()
     }
 }
 
@@ -118,9 +118,11 @@ mod tests {
         for (pe, begin, end) in slices {
             heat.add(pe, (begin, end), end - begin);
         }
-        let shares = heat.shares([(0, 1), (1, 1)].into_iter());
-        let sums: Vec<f64> =
-            shares.iter().map(|row| row.iter().sum::<f64>() * heat.piece_s()).collect();
+        let shares = heat.shares(&BTreeMap::from([(0, 1), (1, 1)]));
+        let sums: Vec<f64> = shares
+            .iter()
+            .map(|row| row.iter().sum::<f64>() * heat.piece_ns() as f64 / 1e9)
+            .collect();
         assert!((sums[0] - 0.002).abs() < 1e-6 && (sums[1] - 0.5).abs() < 1e-6, "{sums:?}");
         assert!(shares.iter().all(|row| row.len() as u64 <= PIECES_MAX));
     }
@@ -131,14 +133,14 @@ mod tests {
         for _ in 0..2 {
             heat.add(7, (0, PIECE_NS_MIN), PIECE_NS_MIN);
         }
-        assert_eq!(heat.shares([(7, 2)].into_iter()), [[1.0]]);
+        assert_eq!(heat.shares(&BTreeMap::from([(7, 2)])), [[1.0]]);
     }
 
     #[test]
     fn a_pe_that_did_nothing_has_a_row() {
         let mut heat = Heat::default();
         heat.add(3, (50, 50), 0);
-        assert_eq!(heat.shares([(3, 1), (4, 1)].into_iter()), [[0.0], [0.0]]);
-        assert!(Heat::default().shares([(0, 1)].into_iter())[0].is_empty());
+        assert_eq!(heat.shares(&BTreeMap::from([(3, 1), (4, 1)])), [[0.0], [0.0]]);
+        assert!(Heat::default().shares(&BTreeMap::from([(0, 1)]))[0].is_empty());
     }
 }

@@ -84,7 +84,7 @@ fn summary(job: &Summary<'_>) -> Markup {
         table {
             tr { th scope="row" { "Time" } td { (duration(job.took_ns)) } }
             tr { th scope="row" { "PEs" } td { (job.pes.len()) } }
-            tr { th scope="row" { "Workers" } td { (job.times.workers) } }
+            tr { th scope="row" { "Workers" } td { (job.workers) } }
             tr {
                 th scope="row" { "Hosts" }
                 td { (hosts.join(", ")) @if more > 0 { " and " (more) " more" } }
@@ -101,9 +101,9 @@ fn times(job: &Summary<'_>) -> Markup {
     let times = &job.times;
     let rows = [
         ("computing", times.computing_ns),
-        ("before their first tasks", times.start_ns),
+        ("before their first work", times.start_ns),
         ("waiting between tasks, and the runtime's own work", times.between_ns),
-        ("after their last tasks", times.end_ns),
+        ("after their last work", times.end_ns),
     ];
     html! {
         h2 { "What the workers did" }
@@ -126,7 +126,7 @@ fn times(job: &Summary<'_>) -> Markup {
 }
 
 fn bar(share: f64) -> Markup {
-    html! { div.bar aria-hidden="true" { div style={ "width:" (100.0 * share) "%" } {} } }
+    html! { div.bar aria-hidden="true" { div style={ "width:" (format!("{:.1}%", 100.0 * share)) } {} } }
 }
 
 fn over_time(job: &Summary<'_>) -> Markup {
