@@ -24,7 +24,7 @@ pub(super) fn advice(job: &Summary<'_>) -> Vec<String> {
         said.push(if job.functions.is_empty() {
             "No task has run, so there is nothing to say.".to_owned()
         } else {
-            let computing = percent(job.times.share(job.times.computing_ns));
+            let computing = percent(job.times.share(job.times.computing));
             format!("The workers computed for {computing} of the time. Nothing stands out.")
         });
     }
@@ -33,11 +33,11 @@ pub(super) fn advice(job: &Summary<'_>) -> Vec<String> {
 
 fn waits_at_the_end(job: &Summary<'_>) -> Option<String> {
     let times = &job.times;
-    let waiting = times.all_ns() - times.computing_ns;
-    if times.share(times.end_ns) < WORTH_A_WORD {
+    let waiting = times.all_ns() - times.computing;
+    if times.share(times.end) < WORTH_A_WORD {
         return None;
     }
-    let share = percent(times.end_ns as f64 / waiting.max(1) as f64);
+    let share = percent(times.end as f64 / waiting.max(1) as f64);
     // While it runs, others have nothing left to do.
     let is_last = |task: &&Task| {
         let ended_after = (task.begin_ns + task.took_ns).saturating_sub(job.begin_ns) as f64;
@@ -77,7 +77,7 @@ fn slow_host(job: &Summary<'_>) -> Option<String> {
 fn too_few(job: &Summary<'_>) -> Option<String> {
     let tasks = job.counters.get("tasks started").copied()?;
     let workers = job.workers as u64;
-    let waits = job.times.share(job.times.between_ns + job.times.end_ns) >= WORTH_A_WORD;
+    let waits = job.times.share(job.times.between + job.times.end) >= WORTH_A_WORD;
     (workers > 1 && waits && tasks < TASKS_PER_WORKER * workers).then(|| {
         format!(
             "There are {tasks} tasks for {workers} workers. With ten for each worker or more, a \
@@ -89,7 +89,7 @@ fn too_few(job: &Summary<'_>) -> Option<String> {
 fn too_small(job: &Summary<'_>) -> Option<String> {
     let (name, function) = job.functions.first()?;
     let mean = function.mean_ns();
-    let waits = job.times.share(job.times.between_ns) >= WORTH_A_WORD;
+    let waits = job.times.share(job.times.between) >= WORTH_A_WORD;
     (waits && mean < SMALL_NS && function.runs > 1000).then(|| {
         format!(
             "The {} runs of `{}` take {} on average. That is little beside what a task costs that \
@@ -102,7 +102,7 @@ fn too_small(job: &Summary<'_>) -> Option<String> {
 }
 
 fn waits_between(job: &Summary<'_>) -> Option<String> {
-    let share = job.times.share(job.times.between_ns);
+    let share = job.times.share(job.times.between);
     (share >= WORTH_A_WORD).then(|| {
         format!(
             "For {} of the time the workers wait between two tasks: for work, for values, or for \
@@ -114,7 +114,7 @@ fn waits_between(job: &Summary<'_>) -> Option<String> {
 }
 
 fn starts_late(job: &Summary<'_>) -> Option<String> {
-    let share = job.times.share(job.times.start_ns);
+    let share = job.times.share(job.times.start);
     (share >= WORTH_A_WORD).then(|| {
         format!(
             "{} of the workers' time passes before their first work: spawn earlier, or from more \
@@ -150,8 +150,8 @@ mod tests {
             ("the main task", "the main task"),
             ("a::b::sum_totient", "sum_totient"),
             (
-                "<m::Apply<a::{{closure}}, alloc::vec::Vec<f64>> as m::Operation<(w::Walks, u64)>>::go",
-                "<Apply<{{closure}}, Vec<f64>> as Operation<(Walks, u64)>>::go",
+                "<m::Apply<a::{{closure}}, alloc::vec::Vec<f64>> as m::Operation<w::Walk>>::go",
+                "<Apply<{{closure}}, Vec<f64>> as Operation<Walk>>::go",
             ),
         ] {
             assert_eq!(short(name), expected);

@@ -11,7 +11,8 @@ use ultramarine_trace::{
 /// How many of the longest tasks are shown.
 const LONGEST: usize = 10;
 
-/// A PE that is busy for less than this share of a piece of time does not work yet, or not any more.
+/// A PE that is busy for less than this share of a piece of time does not work yet, or not any
+/// more.
 const WORKS: f64 = 0.05;
 
 /// Hosts are compared that have run a function this often.
@@ -31,7 +32,7 @@ pub(super) struct Figures {
     end_ns: u64,
     functions: BTreeMap<String, Function>,
     /// How long the workers computed.
-    computing_ns: u64,
+    computing: u64,
     heat: Heat,
     /// The longest first.
     longest: Vec<Task>,
@@ -83,22 +84,22 @@ pub(super) struct Summary<'a> {
     pub(super) lost: u64,
 }
 
-/// Where the time of all workers went.
+/// Where the time of all workers went, in nanoseconds.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Times {
-    pub(super) computing_ns: u64,
+    pub(super) computing: u64,
     /// Before their first work.
-    pub(super) start_ns: u64,
+    pub(super) start: u64,
     /// Between two tasks.
-    pub(super) between_ns: u64,
+    pub(super) between: u64,
     /// After their last work.
-    pub(super) end_ns: u64,
+    pub(super) end: u64,
 }
 
 impl Times {
     /// All of it.
     pub(super) fn all_ns(&self) -> u64 {
-        self.computing_ns + self.start_ns + self.between_ns + self.end_ns
+        self.computing + self.start + self.between + self.end
     }
 
     /// A part as a share of all of it.
@@ -147,7 +148,7 @@ impl Figures {
             self.add_long(Task { function, pe, begin_ns: slice.begin_ns, took_ns });
         }
         if thread.name.starts_with(WORKER) {
-            self.computing_ns += busy_ns;
+            self.computing += busy_ns;
             self.heat.add(pe, (slice.begin_ns, slice.end_ns), busy_ns);
         }
     }
@@ -169,20 +170,20 @@ impl Figures {
         known.iter().for_each(|(pe, _)| *workers.entry(*pe).or_default() += 1);
         let busy = self.heat.shares(&workers);
         let all = took_ns * known.len() as u64;
-        let mut times = Times { computing_ns: self.computing_ns, ..Times::default() };
+        let mut times = Times { computing: self.computing, ..Times::default() };
         for (row, workers) in busy.iter().zip(workers.values()) {
             let works = |share: &f64| *share >= WORKS;
             let before = row.iter().position(works).unwrap_or(row.len());
             let after = row.iter().rev().position(works).unwrap_or_default();
             let ns = |pieces: usize| pieces as u64 * workers * self.heat.piece_ns();
-            times.start_ns += ns(before);
-            times.end_ns += ns(after);
+            times.start += ns(before);
+            times.end += ns(after);
         }
         // A piece may begin before the job does.
-        let waiting = all.saturating_sub(times.computing_ns);
-        times.start_ns = times.start_ns.min(waiting);
-        times.end_ns = times.end_ns.min(waiting - times.start_ns);
-        times.between_ns = waiting - times.start_ns - times.end_ns;
+        let waiting = all.saturating_sub(times.computing);
+        times.start = times.start.min(waiting);
+        times.end = times.end.min(waiting - times.start);
+        times.between = waiting - times.start - times.end;
         let mut functions: Vec<_> = self.functions.iter().collect();
         functions.sort_by_key(|(_, function)| Reverse(function.busy_ns));
         let host = |pe: &u32| host_of(reader.processes(), *pe);

@@ -76,7 +76,7 @@ pub(super) fn page(job: &Summary<'_>) -> Markup {
 }
 
 fn summary(job: &Summary<'_>) -> Markup {
-    let computing = job.times.share(job.times.computing_ns);
+    let computing = job.times.share(job.times.computing);
     let hosts: Vec<_> = job.hosts.iter().take(ROWS_MAX).copied().collect();
     let more = job.hosts.len() - hosts.len();
     html! {
@@ -100,10 +100,10 @@ fn summary(job: &Summary<'_>) -> Markup {
 fn times(job: &Summary<'_>) -> Markup {
     let times = &job.times;
     let rows = [
-        ("computing", times.computing_ns),
-        ("before their first work", times.start_ns),
-        ("waiting between tasks, and the runtime's own work", times.between_ns),
-        ("after their last work", times.end_ns),
+        ("computing", times.computing),
+        ("before their first work", times.start),
+        ("waiting between tasks, and the runtime's own work", times.between),
+        ("after their last work", times.end),
     ];
     html! {
         h2 { "What the workers did" }
@@ -126,7 +126,8 @@ fn times(job: &Summary<'_>) -> Markup {
 }
 
 fn bar(share: f64) -> Markup {
-    html! { div.bar aria-hidden="true" { div style={ "width:" (format!("{:.1}%", 100.0 * share)) } {} } }
+    let width = format!("width:{:.1}%", 100.0 * share);
+    html! { div.bar aria-hidden="true" { div style=(width) {} } }
 }
 
 fn over_time(job: &Summary<'_>) -> Markup {

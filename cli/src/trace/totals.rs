@@ -32,12 +32,13 @@ impl Numbers {
     }
 }
 
+/// What the workers of a PE did, in nanoseconds.
 #[derive(Default)]
 struct Pe {
-    /// Of its workers.
-    busy_ns: u64,
-    search_ns: u64,
-    end_ns: u64,
+    busy: u64,
+    search: u64,
+    /// When the last thing happened there.
+    end: u64,
 }
 
 impl Totals {
@@ -61,13 +62,13 @@ impl Totals {
         let Some(thread) = reader.threads().get(&slice.thread) else { return };
         let is_worker = thread.name.starts_with(WORKER);
         let pe = self.pes.entry(thread.pe).or_default();
-        pe.end_ns = pe.end_ns.max(slice.end_ns);
+        pe.end = pe.end.max(slice.end_ns);
         for count in &slice.functions {
             let is_search = count.name == SEARCH;
             if !is_search {
                 self.functions.entry(count.name.clone()).or_default().add(count);
             }
-            let sum = if is_search { &mut pe.search_ns } else { &mut pe.busy_ns };
+            let sum = if is_search { &mut pe.search } else { &mut pe.busy };
             *sum = sum.saturating_add(if is_worker { count.busy_ns } else { 0 });
         }
     }
@@ -93,9 +94,9 @@ impl Totals {
             PeRow {
                 pe: *number,
                 workers: *workers,
-                busy: share(pe.busy_ns, took, *workers),
-                looking_for_work: share(pe.search_ns, took, *workers),
-                ends_s: seconds(pe.end_ns.saturating_sub(self.begin_ns.unwrap_or_default())),
+                busy: share(pe.busy, took, *workers),
+                looking_for_work: share(pe.search, took, *workers),
+                ends_s: seconds(pe.end.saturating_sub(self.begin_ns.unwrap_or_default())),
             }
         };
         Page {

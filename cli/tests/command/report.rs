@@ -192,7 +192,7 @@ fn a_job_that_did_nothing_and_one_that_was_cut_off_have_pages() {
 fn what_cannot_be_read_or_written_is_named() {
     let refusal = |trace: &Path, output: &Path| {
         let arguments = ["report".as_ref(), trace.as_os_str(), "-o".as_ref(), output.as_os_str()];
-        run(&mut ultramarine(&arguments)).refuses().to_owned()
+        run(&mut ultramarine(&arguments)).refuses().clone()
     };
     let folder = tempfile::tempdir().expect("there is room");
     let page = folder.path().join("page.html");

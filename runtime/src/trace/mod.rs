@@ -9,9 +9,9 @@
 //!
 //! Each thread that runs tasks has a *track* of its own. A *run* is what it does of a task without
 //! a break: until the task waits, or ends. It is noted when it is over. The thread that writes the
-//! file takes from each track what is there, ten times a second. A PE has a track as well, with what
-//! happens to it and what it counts. While nothing is recorded, an event costs one load and one
-//! branch, and reads no clock.
+//! file takes from each track what is there, ten times a second. A PE has a track as well, with
+//! what happens to it and what it counts. While nothing is recorded, an event costs one load and
+//! one branch, and reads no clock.
 //!
 //! A track may write 1 MiB at once, and 16 KiB more each second. While it stays within that, each
 //! run is a slice of the picture. Else runs are counted, by function, until there is room for the

@@ -2,8 +2,8 @@
 //!
 //! While the first function is polled for the first time, the second waits as a record on the
 //! stack, in a list of the thread. A join inside the first function offers the oldest records to
-//! thieves, by the rule of a [`Backlog`]. If the first function awaits something, the second becomes
-//! a task at once, for any worker. Else it is called like any function.
+//! thieves, by the rule of a [`Backlog`]. If the first function awaits something, the second
+//! becomes a task at once, for any worker. Else it is called like any function.
 
 #![allow(unsafe_code)]
 
