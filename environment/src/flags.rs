@@ -6,6 +6,7 @@ use crate::variables::{self, Refused, Variable, complete};
 use clap::ValueEnum as _;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use ultramarine_status::server::Metrics;
 
 /// What carries messages between PEs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -49,6 +50,14 @@ pub struct JobFlags {
     /// trace is removed; `ultramarine trace` reads it [env: `ULTRAMARINE_TRACE`].
     #[arg(long, value_name = "FOLDER")]
     pub trace: Option<PathBuf>,
+    /// Answer `ultramarine top`: how to reach the job is written into this file, which only you can
+    /// read [env: `ULTRAMARINE_STATUS`].
+    #[arg(long, value_name = "FILE")]
+    pub status: Option<PathBuf>,
+    /// Have metrics for Prometheus: on the root's host at this port, for all who can reach it, or in
+    /// this file, every 5 s [env: `ULTRAMARINE_METRICS`].
+    #[arg(long, value_name = "PORT|FILE")]
+    pub metrics: Option<Metrics>,
     /// Let a small parent stand between the launcher and each process, so that the job goes on when
     /// a process is killed [env: `ULTRAMARINE_GUARD`] [default: on].
     #[arg(long, value_name = "on|off", value_parser = on_or_off)]
@@ -140,6 +149,8 @@ impl JobFlags {
         complete(&mut self.threads, text(variables::THREADS), thread_count)?;
         complete(&mut self.topology, text(variables::TOPOLOGY), |path| Ok(path.into()))?;
         complete(&mut self.trace, text(variables::TRACE), |path| Ok(path.into()))?;
+        complete(&mut self.status, text(variables::STATUS), |path| Ok(path.into()))?;
+        complete(&mut self.metrics, text(variables::METRICS), str::parse)?;
         let pattern = text(variables::HOST_PATTERN);
         complete(&mut self.host_pattern, pattern, |text| Ok(text.to_owned()))?;
         complete(&mut calibrate, text(variables::CALIBRATE), yes_or_no)?;
@@ -188,6 +199,7 @@ mod tests {
             ("ULTRAMARINE_THREADS", "1025", "from 1 to 1024"),
             ("ULTRAMARINE_CALIBRATE", "perhaps", "true or false"),
             ("ULTRAMARINE_GUARD", "dog", "on or off"),
+            ("ULTRAMARINE_METRICS", "70000", "from 1 to 65535"),
         ] {
             let error = with(JobFlags::default(), name, value).expect_err(name);
             assert!(error.starts_with(&format!("{name} = `{value}`: ")), "{error}");

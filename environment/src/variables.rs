@@ -120,6 +120,8 @@ variables! {
     HOST_PATTERN, Machine, "how host names are read (`--host-pattern`)";
     CALIBRATE, Machine, "whether processes measure how fast they compute (`--calibrate`)";
     TRACE, Job, "the folder of the job's trace, if one is to be recorded (`--trace`)";
+    STATUS, Job, "the file that says how `ultramarine top` reaches the job (`--status`)";
+    METRICS, Job, "the port or the file of metrics for Prometheus (`--metrics`)";
     GUARD, Machine, "`off`: no guard stands between launcher and process (`--guard`)";
     PORTS, Machine, "the ports that PEs listen on, as in `40000-40100` (`--ports`)";
     INTERFACE, Machine, "the network interface between hosts, by name or network (`--interface`)";

@@ -77,6 +77,7 @@ mod request;
 #[cfg(test)]
 mod settings_page;
 mod start;
+mod status;
 mod stdout;
 mod threads;
 mod trace;
@@ -90,6 +91,7 @@ pub use progress::{progress_display, with_progress};
 pub use request::{EndRequest, shutdown_requested};
 pub use trace::TraceSpans;
 pub use ultramarine_environment::flags::LaneKind;
+pub use ultramarine_status::server::Metrics;
 pub use ultramarine_runtime::code::Stateless;
 pub use ultramarine_runtime::error::TaskError;
 pub use ultramarine_runtime::executor::{

@@ -1,9 +1,11 @@
 //! The main task of a program, as its processes run it.
 
 use crate::error::Result;
+use crate::status;
 use ultramarine_runtime::executor::{BoxedMain, Context};
 #[cfg(feature = "mpi")]
 use ultramarine_runtime::executor::{Job, JobError, Parting, lead, serve, take_part};
+use ultramarine_status::server::Ways;
 #[cfg(feature = "mpi")]
 use ultramarine_topology::Pe;
 
@@ -39,6 +41,26 @@ impl<'a> MainTask<'a> {
         T: Future<Output = Result<()>> + Send + 'static,
     {
         MainTask::Restartable(Box::new(move |cx| BoxedMain::new(main(cx))))
+    }
+
+    /// The same, seen by others in these ways.
+    pub(crate) fn seen(self, ways: Option<Ways>) -> Self {
+        let Some(ways) = ways else { return self };
+        let seen = move |cx: Context, start: Box<dyn FnOnce(Context) -> MainFuture + '_>| {
+            let server = status::serve(&ways, cx.clone());
+            let main = start(cx);
+            BoxedMain::new(async move {
+                let result = main.await;
+                drop(server);
+                result
+            })
+        };
+        match self {
+            MainTask::Once(main) => MainTask::Once(Box::new(move |cx| seen(cx, main))),
+            MainTask::Restartable(main) => {
+                MainTask::Restartable(Box::new(move |cx| seen(cx, Box::new(&main))))
+            }
+        }
     }
 
     /// Runs a PE of a job of several processes to its end. `may_go_on` says whether the job may

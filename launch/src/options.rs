@@ -1,6 +1,7 @@
 //! How a job is made up.
 
 use crate::error::{Result, StartError};
+use crate::network;
 use std::path::{Path, PathBuf};
 use ultramarine_environment::faults::FaultFlags;
 use ultramarine_environment::flags::{JobFlags, LaneKind, PortRange, THREADS_MAX};
@@ -8,6 +9,7 @@ use ultramarine_environment::interface::InterfaceChoice;
 use ultramarine_environment::variables::{self, PREFIX};
 use ultramarine_runtime::protocol::FishingSettings;
 use ultramarine_runtime::settings::{self, Settings};
+use ultramarine_status::server::{Metrics, Ways};
 use ultramarine_topology::{Place, Sources};
 
 /// How a job is made up: command-line flags that every program can take. What is not given is as
@@ -129,6 +131,25 @@ impl Options {
         self
     }
 
+    /// Answers `ultramarine top` while the main task runs. How to reach the job is written into this
+    /// file, which only this user can read, and which is removed at the end. The thread that answers
+    /// is one of the root's process, and costs nothing while no one asks. Where the root dies and
+    /// another takes its place, that one writes the file anew. If the file cannot be written, that
+    /// is said, and the job goes on without it.
+    #[must_use]
+    pub fn status(mut self, file: impl Into<PathBuf>) -> Self {
+        self.flags.status = Some(file.into());
+        self
+    }
+
+    /// Has metrics for Prometheus while the main task runs: at a port of the root's host, or in a
+    /// file. If that cannot be, it is said, and the job goes on without it.
+    #[must_use]
+    pub fn metrics(mut self, place: Metrics) -> Self {
+        self.flags.metrics = Some(place);
+        self
+    }
+
     /// Whether a small parent stands between the launcher and each process. It waits, hands signals
     /// on, and exits as the process does; only when a process other than the root is killed, it
     /// tells the launcher that all is well, so that the job goes on. The launcher and its tools
@@ -180,6 +201,17 @@ impl Options {
     /// The folder of the trace, if one is to be recorded.
     pub(crate) fn trace_folder(&self) -> Option<&Path> {
         self.flags.trace.as_deref()
+    }
+
+    /// How others can see what the job does, if they can.
+    pub(crate) fn status_ways(&self) -> Option<Ways> {
+        let (contact, metrics) = (self.flags.status.clone(), self.flags.metrics.clone());
+        if contact.is_none() && metrics.is_none() {
+            return None;
+        }
+        let interfaces = network::usable(self.interface()).unwrap_or_default();
+        let addresses = interfaces.iter().map(|interface| interface.address.addr()).collect();
+        Some(Ways { contact, metrics, addresses, ports: self.port_range() })
     }
 
     /// The ports that PEs listen on, if they are confined to some.

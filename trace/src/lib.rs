@@ -40,7 +40,8 @@ pub const SPAN: &str = "span";
 pub const WORKER: &str = "worker";
 
 /// Counters of PEs that say what there is at the time. All others count from the start of the job.
-pub const GAUGES: [&str; 3] = ["tasks waiting", "tasks on other PEs", "idle workers"];
+pub const GAUGES: [&str; 4] =
+    ["tasks waiting", "tasks on other PEs", "idle workers", "memory in bytes"];
 
 /// What a thread does that looks for a task.
 pub const SEARCH: &str = "looking for work";

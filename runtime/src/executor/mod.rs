@@ -42,6 +42,7 @@ pub use keep::store::Key;
 pub use pe::counts::BootstrapTraffic;
 pub use pe::leave::{Leave, Parting};
 pub use pe::processor::Job;
+pub use pe::sampling::{Sample, Stolen};
 pub use schedule::backlog::{Backlog, Oldest};
 pub use task::caught::{caught, caught_code, discard, panic_message};
 pub use task::future::{AbortOnDrop, Future};

@@ -6,8 +6,9 @@ use serde_json::Value;
 use crate::process::{self, Failure, Result};
 
 /// The crates, each of which may depend on those before it and on no other. The last is for tests.
-const CRATES: [&str; 20] = [
+const CRATES: [&str; 21] = [
     "ultramarine-subprocess",
+    "ultramarine-status",
     "ultramarine-environment",
     "ultramarine-guard",
     "ultramarine-topology",

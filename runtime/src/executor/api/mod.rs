@@ -15,7 +15,7 @@
 //! | `sleep` | sleeping and timeouts |
 //! | `waiting` | tasks that wait for the same thing |
 //! | `deaths` | which PEs have died |
-//! | `statistics` | the statistics of all PEs |
+//! | `statistics` | what all PEs have counted |
 
 pub(crate) mod body;
 pub(crate) mod context;

@@ -176,6 +176,16 @@ impl Crew {
         self.idle.load(Ordering::Relaxed)
     }
 
+    /// How many workers there are.
+    pub(super) fn workers(&self) -> usize {
+        self.threads
+    }
+
+    /// How many of them are inside tasks.
+    pub(super) fn busy(&self) -> usize {
+        self.active.load(Ordering::Relaxed).saturating_sub(self.idle()).min(self.threads)
+    }
+
     /// Whether a worker looks for work, apart from `stuck` ones that are counted as idle.
     pub(super) fn has_idle(&self, stuck: usize) -> bool {
         self.idle() > stuck

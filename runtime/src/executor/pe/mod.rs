@@ -15,7 +15,7 @@
 //! | `guests`, `deferred` | tasks of other PEs, and what becomes of them if these die |
 //! | `inbox` | reading messages and deaths to the program |
 //! | `take_turn`, `settle` | turns at the engine, and filling futures with results |
-//! | `sampling` | what the PE has counted, in the trace |
+//! | `sampling` | what the PE does at the time, for the trace and who watches |
 //! | `packer` | stolen tasks that take long to pack |
 //! | `drive` | the loop of the driver |
 //! | `leave` | how a PE has left the job |
@@ -36,7 +36,7 @@ pub(crate) mod inbox;
 pub(crate) mod leave;
 pub(crate) mod packer;
 pub(crate) mod processor;
-mod sampling;
+pub(crate) mod sampling;
 pub(crate) mod settle;
 pub(crate) mod sites;
 pub(crate) mod spawn;

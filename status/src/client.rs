@@ -1,0 +1,81 @@
+//! Asking a job.
+
+use crate::JobStatus;
+use crate::contact::Contact;
+use crate::http::{Deadline, read_answer, write_request};
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// The longest answer: that of 100,000 PEs has some 30 MB.
+const ANSWER_BYTES_MAX: u64 = 256 << 20;
+
+/// How long connecting to one address may take.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long the answer may take.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// No address can be reached.
+    #[error("the job does not answer at {addresses}: it has ended, or the process of its root has died ({source})")]
+    Gone {
+        /// All of them.
+        addresses: String,
+        /// Why the last one is not reached.
+        source: io::Error,
+    },
+    /// Another job answers there, or none.
+    #[error("what answers at {address} wants another token: the job of this file has ended")]
+    Stranger {
+        /// Where.
+        address: SocketAddr,
+    },
+    /// The job cannot say it now.
+    #[error("the job does not know now: {why}")]
+    NotNow {
+        /// Its words.
+        why: String,
+    },
+    /// There is an answer that cannot be read.
+    #[error("what answers at {address} cannot be understood: {source}")]
+    Unreadable {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What the job of this contact does now. It takes some seconds at most for each address.
+///
+/// # Errors
+///
+/// See [`AskError`].
+pub fn ask(contact: &Contact) -> Result<JobStatus, AskError> {
+    let mut failed = io::Error::other("the file names no address");
+    for &address in &contact.addresses {
+        match TcpStream::connect_timeout(&address, CONNECTED_WITHIN) {
+            Ok(stream) => return ask_at(address, &stream, &contact.token),
+            Err(error) => failed = error,
+        }
+    }
+    let addresses: Vec<_> = contact.addresses.iter().map(SocketAddr::to_string).collect();
+    Err(AskError::Gone { addresses: addresses.join(", "), source: failed })
+}
+
+fn ask_at(address: SocketAddr, stream: &TcpStream, token: &str) -> Result<JobStatus, AskError> {
+    let unreadable = |source| AskError::Unreadable { address, source };
+    let mut stream = Deadline::new(stream, ANSWERED_WITHIN);
+    let sent = write_request(&mut stream, &address.to_string(), "/job", token);
+    sent.map_err(unreadable)?;
+    let (code, body) = read_answer(&mut stream, ANSWER_BYTES_MAX).map_err(unreadable)?;
+    match code {
+        200 => serde_json::from_slice(&body).map_err(|error| unreadable(error.into())),
+        401 => Err(AskError::Stranger { address }),
+        503 => Err(AskError::NotNow { why: String::from_utf8_lossy(&body).into_owned() }),
+        code => Err(unreadable(io::Error::other(format!("HTTP status {code}")))),
+    }
+}

@@ -1,0 +1,76 @@
+//! The file that says where a job answers.
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// A file that is longer than this is no contact.
+const BYTES_MAX: u64 = 64 << 10;
+
+/// Where a job answers, and what it wants to be shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contact {
+    /// The addresses of its root's process.
+    pub addresses: Vec<SocketAddr>,
+    /// Who shows it gets an answer.
+    pub token: String,
+}
+
+impl Contact {
+    /// Reads it from its file.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or holds something else.
+    pub fn read(file: &Path) -> io::Result<Self> {
+        if fs::metadata(file)?.len() > BYTES_MAX {
+            return Err(io::Error::other("it does not say where a job answers"));
+        }
+        let wrong = |_| io::Error::other("it does not say where a job answers");
+        serde_json::from_slice(&fs::read(file)?).map_err(wrong)
+    }
+
+    /// Writes it to a file that only this user can read, in place of what is there.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn write(&self, file: &Path) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        replace(file, 0o600, &text)
+    }
+}
+
+/// A random token of 128 bits.
+pub(crate) fn new_token() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    // So few bytes come at once, or not at all.
+    if getrandom(&mut bytes, GetRandomFlags::empty())? < bytes.len() {
+        return Err(io::Error::other("the system has no random bytes"));
+    }
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Puts a text in place of a file, at once: who reads it gets the former or this.
+pub(crate) fn replace(file: &Path, mode: u32, text: &str) -> io::Result<()> {
+    let next = beside(file);
+    let write = || {
+        let _ = fs::remove_file(&next);
+        let mut options = OpenOptions::new();
+        let mut opened = options.write(true).create_new(true).mode(mode).open(&next)?;
+        opened.write_all(text.as_bytes())?;
+        fs::rename(&next, file)
+    };
+    write().inspect_err(|_| drop(fs::remove_file(&next)))
+}
+
+/// The name of a file that becomes this one.
+fn beside(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    name.into()
+}
