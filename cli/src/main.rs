@@ -10,6 +10,7 @@
 //! | `journal` | shows what the journal of a job holds |
 //! | `trace` | joins the parts of a trace, and says what is in it |
 //! | `report` | writes a page that says where the time of a job went |
+//! | `top` | shows what a running job does |
 //! | `probe` | finds the program that must run under MPI |
 //! | `completions`, `man` | what a shell and a reader want to know |
 //! | `subprocess` | running another program for its output |
@@ -26,6 +27,7 @@ mod probe;
 mod report;
 mod run;
 mod subprocess;
+mod top;
 mod topo;
 mod trace;
 
@@ -46,6 +48,7 @@ enum Command {
     #[command(subcommand)]
     Trace(trace::Command),
     Report(report::Arguments),
+    Top(top::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -61,6 +64,7 @@ fn main() -> error::Result<ExitCode> {
         Command::Checkpoint(arguments) => checkpoint::run(&arguments)?,
         Command::Trace(command) => trace::run(&command)?,
         Command::Report(arguments) => report::run(&arguments)?,
+        Command::Top(arguments) => top::run(&arguments)?,
         Command::Completions(arguments) => completions::run(&arguments)?,
         Command::Man(arguments) => man::run(&arguments)?,
     }

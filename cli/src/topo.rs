@@ -17,8 +17,11 @@ pub(crate) fn run() -> Result<()> {
         return Err(error.into());
     }
     let mut command = Command::new(&probe);
-    // The trace of a job is not to be replaced by that of the probe.
-    command.args(std::env::args_os().skip(1)).env_remove(variables::TRACE.name);
+    command.args(std::env::args_os().skip(1));
+    // What others see of a job is not to be replaced by what they would of the probe.
+    for of_jobs in [variables::TRACE, variables::STATUS, variables::METRICS] {
+        command.env_remove(of_jobs.name);
+    }
     let source = command.exec();
     Err(Error::from(RunError::Exec { launcher: probe, source }))
 }

@@ -28,6 +28,7 @@ fn job_status(cx: &Context, took: Duration, samples: &[Sample]) -> JobStatus {
     JobStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         program: program.into_owned(),
+        process: std::process::id(),
         seconds: took.as_secs_f64(),
         is_running: true,
         dead: (0..cx.pes()).filter(|pe| cx.is_dead(Pe::new(*pe))).collect(),

@@ -30,6 +30,8 @@ pub struct JobStatus {
     pub version: String,
     /// The name of the program.
     pub program: String,
+    /// The number of the process that answers: that of the root.
+    pub process: u32,
     /// Seconds since the main task began.
     pub seconds: f64,
     /// Whether it still runs.

@@ -58,6 +58,9 @@ pub const FUNCTIONS: &str = "functions";
 /// The same of short spans.
 pub const SPANS: &str = "spans";
 
+/// What the event of a death says after the PE's name, which is `PE` and its number.
+pub const DIED: &str = "has died";
+
 /// What is said of each: how often, how long together, and the longest.
 pub const NUMBERS: [&str; 3] = ["runs", "busy_ns", "longest_ns"];
 

@@ -13,6 +13,13 @@ pub struct Thread {
     pub name: String,
 }
 
+impl Thread {
+    /// Whether it runs tasks all the time.
+    pub fn is_worker(&self) -> bool {
+        self.name.starts_with(WORKER)
+    }
+}
+
 /// How often something ran, and how long that took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Count {
@@ -29,7 +36,7 @@ pub struct Count {
 /// What a thread did from one moment to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// The number of its thread in [`Slices::threads`].
+    /// The number of its thread in [`Reader::threads`].
     pub thread: u64,
     /// The function that took the most of it.
     pub name: String,
@@ -114,7 +121,7 @@ impl Reader {
 
     /// The threads that run tasks all the time, each by its PE and its number.
     pub fn workers(&self) -> BTreeSet<(u32, u64)> {
-        let workers = self.threads.iter().filter(|(_, thread)| thread.name.starts_with(WORKER));
+        let workers = self.threads.iter().filter(|(_, thread)| thread.is_worker());
         workers.map(|(number, thread)| (thread.pe, *number)).collect()
     }
 
@@ -137,8 +144,8 @@ impl Reader {
         if let Some(track) = packet.track_descriptor {
             self.describe(track);
         }
-        let event = packet.track_event?;
-        let (at, track) = (packet.timestamp.unwrap_or_default(), event.track_uuid());
+        let (event, at) = (packet.track_event?, packet.timestamp?);
+        let track = event.track_uuid();
         match event.r#type() {
             Kind::SliceBegin => {
                 let slice = self.begin(sequence, at, &event);

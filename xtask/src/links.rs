@@ -15,8 +15,8 @@ use crate::messages;
 use crate::source::Source;
 
 /// The subcommands of `ultramarine`.
-const COMMANDS: [&str; 9] =
-    ["run", "gap", "doctor", "topo", "trace", "report", "completions", "man", "help"];
+const COMMANDS: [&str; 10] =
+    ["run", "gap", "doctor", "topo", "trace", "report", "top", "completions", "man", "help"];
 
 /// Where programs are, in which profile's folder.
 const PROFILES: [&str; 2] = ["release/", "target/mpich/demo/"];

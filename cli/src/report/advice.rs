@@ -2,6 +2,7 @@
 
 use super::figures::{Summary, Task};
 use super::page::{duration, percent};
+use ultramarine_trace::RAYON;
 
 /// The share of the workers' time that is worth a word.
 const WORTH_A_WORD: f64 = 0.05;
@@ -33,17 +34,16 @@ pub(super) fn advice(job: &Summary<'_>) -> Vec<String> {
 
 fn waits_at_the_end(job: &Summary<'_>) -> Option<String> {
     let times = &job.times;
-    let waiting = times.all_ns() - times.computing;
     if times.share(times.end) < WORTH_A_WORD {
         return None;
     }
-    let share = percent(times.end as f64 / waiting.max(1) as f64);
+    let share = percent(times.end as f64 / times.waiting().max(1) as f64);
     // While it runs, others have nothing left to do.
-    let is_last = |task: &&Task| {
-        let ended_after = (task.begin_ns + task.took_ns).saturating_sub(job.begin_ns) as f64;
+    let is_last = |task: &&&Task| {
+        let ended_after = task.end_ns.saturating_sub(job.begin_ns) as f64;
         ended_after >= 0.95 * job.took_ns as f64 && task.took_ns as f64 >= 0.1 * job.took_ns as f64
     };
-    Some(match job.longest.iter().find(is_last) {
+    Some(match job.last.iter().find(is_last) {
         Some(Task { function, took_ns, .. }) => format!(
             "{share} of the waiting is at the end. A run of `{}` takes {} there: let others share \
              its work, or begin it earlier.",
@@ -51,7 +51,7 @@ fn waits_at_the_end(job: &Summary<'_>) -> Option<String> {
             duration(*took_ns)
         ),
         None => format!(
-            "{share} of the waiting is at the end, where no one task takes long: look at the last \
+            "{share} of the waiting is at the end, where no one run takes long: look at the last \
              steps of the program."
         ),
     })
@@ -81,20 +81,22 @@ fn too_few(job: &Summary<'_>) -> Option<String> {
     (workers > 1 && waits && tasks < TASKS_PER_WORKER * workers).then(|| {
         format!(
             "There are {tasks} tasks for {workers} workers. With ten for each worker or more, a \
-             long one would keep the others waiting for less."
+             long one would keep the others waiting for less. (A skeleton that divides makes as \
+             many as thieves ask for.)"
         )
     })
 }
 
 fn too_small(job: &Summary<'_>) -> Option<String> {
-    let (name, function) = job.functions.first()?;
-    let mean = function.mean_ns();
+    let (name, function) = job.functions.iter().find(|(name, _)| *name != RAYON)?;
+    // A task that awaits has several runs.
+    let tasks = job.counters.get("tasks started").copied()?.min(function.runs);
+    let mean = function.busy_ns / tasks.max(1);
     let waits = job.times.share(job.times.between) >= WORTH_A_WORD;
-    (waits && mean < SMALL_NS && function.runs > 1000).then(|| {
+    (waits && mean < SMALL_NS && tasks > 1000 && job.pes.len() > 1).then(|| {
         format!(
-            "The {} runs of `{}` take {} on average. That is little beside what a task costs that \
+            "{tasks} runs of `{}` take {} on average. That is little beside what a task costs that \
              goes to another PE: let each do more.",
-            function.runs,
             short(name),
             duration(mean)
         )
@@ -105,9 +107,9 @@ fn waits_between(job: &Summary<'_>) -> Option<String> {
     let share = job.times.share(job.times.between);
     (share >= WORTH_A_WORD).then(|| {
         format!(
-            "For {} of the time the workers wait between two tasks: for work, for values, or for \
-             the main task. See below which PEs do, and when: they may need more tasks that wait \
-             at the same time.",
+            "For {} of the time the workers wait between two tasks, for work, for values, or for \
+             the main task, or the runtime works. See below which PEs do, and when: they may need \
+             more tasks that wait at the same time.",
             percent(share)
         )
     })

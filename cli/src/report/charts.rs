@@ -64,8 +64,9 @@ fn pieces(job: &Summary<'_>) -> Option<usize> {
 pub(super) fn utilisation(job: &Summary<'_>) -> Option<String> {
     let pieces = pieces(job)?;
     let mean = |piece: usize| {
-        let sum: f64 = job.busy.iter().map(|row| row[piece]).sum();
-        100.0 * sum / job.busy.len() as f64
+        let busy = job.busy.iter().zip(&job.workers_of);
+        let sum: f64 = busy.map(|(row, workers)| row[piece] * *workers as f64).sum();
+        100.0 * sum / job.workers as f64
     };
     let bar = |piece: usize| {
         let begin = piece as f64 * job.piece_s;

@@ -2,24 +2,24 @@
 //! of functions, not with that of tasks.
 
 use super::heat::Heat;
+use super::waiting::{Times, Worked};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use ultramarine_trace::{
-    Count, Event, GAUGES, Noted, Process, Reader, SEARCH, Sample, Slice, WORKER,
+    Count, DIED, Event, GAUGES, Noted, Process, Reader, SEARCH, Sample, Slice,
 };
 
 /// How many of the longest tasks are shown.
 const LONGEST: usize = 10;
 
-/// A PE that is busy for less than this share of a piece of time does not work yet, or not any
-/// more.
-const WORKS: f64 = 0.05;
-
 /// Hosts are compared that have run a function this often.
 const RUNS_COMPARED: u64 = 20;
 
-/// How many events are shown.
-const EVENTS_MAX: usize = 100;
+/// How many events are kept that differ.
+const EVENTS_MAX: usize = 1000;
+
+/// How many of the long tasks at the end of each thread are kept.
+const LAST_MAX: usize = 8;
 
 /// Times of runs are counted by their binary logarithms in nanoseconds: up to four seconds and
 /// more.
@@ -36,9 +36,12 @@ pub(super) struct Figures {
     heat: Heat,
     /// The longest first.
     longest: Vec<Task>,
-    events: Vec<Event>,
-    /// How many events there were beyond the first ones.
-    more_events: usize,
+    /// By thread, long runs that no later run there is longer than: the longest first.
+    last: HashMap<u64, Vec<Task>>,
+    /// By what was said.
+    events: BTreeMap<String, Happened>,
+    /// When PEs have died.
+    deaths: BTreeMap<u32, u64>,
     /// By what they count, and PE.
     counters: BTreeMap<String, BTreeMap<u32, u64>>,
     /// How often a function ran on a PE, and how long that took.
@@ -63,6 +66,8 @@ pub(super) struct Summary<'a> {
     pub(super) hosts: BTreeSet<&'a str>,
     pub(super) pes: Vec<u32>,
     pub(super) workers: usize,
+    /// Those of each PE.
+    pub(super) workers_of: Vec<u64>,
     pub(super) begin_ns: u64,
     pub(super) took_ns: u64,
     pub(super) times: Times,
@@ -74,8 +79,10 @@ pub(super) struct Summary<'a> {
     pub(super) busy: Vec<Vec<f64>>,
     /// The longest first.
     pub(super) longest: &'a [Task],
-    pub(super) events: &'a [Event],
-    pub(super) more_events: usize,
+    /// Long runs that were the last ones of their thread, the longest first.
+    pub(super) last: Vec<&'a Task>,
+    /// The first at first.
+    pub(super) events: Vec<(&'a str, &'a Happened)>,
     /// The sums over all PEs of what they have counted, unless it is nothing.
     pub(super) counters: BTreeMap<&'a str, u64>,
     /// How long a run of the first function takes on each host, in nanoseconds.
@@ -84,28 +91,14 @@ pub(super) struct Summary<'a> {
     pub(super) lost: u64,
 }
 
-/// Where the time of all workers went, in nanoseconds.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Times {
-    pub(super) computing: u64,
-    /// Before their first work.
-    pub(super) start: u64,
-    /// Between two tasks.
-    pub(super) between: u64,
-    /// After their last work.
-    pub(super) end: u64,
-}
-
-impl Times {
-    /// All of it.
-    pub(super) fn all_ns(&self) -> u64 {
-        self.computing + self.start + self.between + self.end
-    }
-
-    /// A part as a share of all of it.
-    pub(super) fn share(&self, part_ns: u64) -> f64 {
-        part_ns as f64 / self.all_ns().max(1) as f64
-    }
+/// What was said of one event.
+pub(super) struct Happened {
+    /// When it was said first.
+    pub(super) first_ns: u64,
+    /// The PE that did.
+    pub(super) pe: u32,
+    /// How many said it.
+    pub(super) times: u64,
 }
 
 /// A long task.
@@ -113,9 +106,9 @@ impl Times {
 pub(super) struct Task {
     pub(super) function: String,
     pub(super) pe: u32,
-    /// When it began; or, if it was counted together with others, when the first of them did.
-    pub(super) begin_ns: u64,
     pub(super) took_ns: u64,
+    /// When it ended; or, if it was counted together with others, when the last of them did.
+    pub(super) end_ns: u64,
 }
 
 impl Figures {
@@ -124,10 +117,25 @@ impl Figures {
         match noted {
             Noted::Slice(slice) if !slice.is_span => self.add_slice(reader, &slice),
             Noted::Slice(_) => {}
-            Noted::Event(_) if self.events.len() >= EVENTS_MAX => self.more_events += 1,
-            Noted::Event(event) => self.events.push(event),
+            Noted::Event(event) => self.add_event(event),
             Noted::Sample(Sample { pe, counter, value, .. }) => {
                 self.counters.entry(counter).or_default().insert(pe, value);
+            }
+        }
+    }
+
+    fn add_event(&mut self, Event { pe, at_ns, text }: Event) {
+        let died = text.strip_suffix(DIED).and_then(|name| name.strip_prefix("PE "));
+        if let Some(dead) = died.and_then(|number| number.trim().parse().ok()) {
+            let known = self.deaths.entry(dead).or_insert(at_ns);
+            *known = at_ns.min(*known);
+        }
+        if self.events.len() < EVENTS_MAX || self.events.contains_key(&text) {
+            let new = || Happened { first_ns: at_ns, pe, times: 0 };
+            let known = self.events.entry(text).or_insert_with(new);
+            known.times += 1;
+            if at_ns < known.first_ns {
+                (known.first_ns, known.pe) = (at_ns, pe);
             }
         }
     }
@@ -136,19 +144,24 @@ impl Figures {
         let begin = self.begin_ns.get_or_insert(slice.begin_ns);
         *begin = slice.begin_ns.min(*begin);
         self.end_ns = self.end_ns.max(slice.end_ns);
+        self.heat.cover((slice.begin_ns, slice.end_ns));
         let Some(thread) = reader.threads().get(&slice.thread) else { return };
-        let pe = thread.pe;
-        let mut busy_ns = 0;
+        let (pe, end_ns) = (thread.pe, slice.end_ns);
+        let mut busy_ns = 0u64;
         for count in slice.functions.iter().filter(|count| count.name != SEARCH) {
-            busy_ns += count.busy_ns;
+            busy_ns = busy_ns.saturating_add(count.busy_ns);
             self.functions.entry(count.name.clone()).or_default().add(count);
             let (runs, ns) = self.by_pe.entry((count.name.clone(), pe)).or_default();
-            (*runs, *ns) = (*runs + count.runs, *ns + count.busy_ns);
-            let (function, took_ns) = (count.name.clone(), count.longest_ns);
-            self.add_long(Task { function, pe, begin_ns: slice.begin_ns, took_ns });
+            (*runs, *ns) = (runs.saturating_add(count.runs), ns.saturating_add(count.busy_ns));
+            let task = Task { function: count.name.clone(), pe, took_ns: count.longest_ns, end_ns };
+            let last = self.last.entry(slice.thread).or_default();
+            let longer = last.partition_point(|other| other.took_ns > task.took_ns);
+            last.truncate(longer.min(LAST_MAX - 1));
+            last.push(task.clone());
+            self.add_long(task);
         }
-        if thread.name.starts_with(WORKER) {
-            self.computing += busy_ns;
+        if thread.is_worker() {
+            self.computing = self.computing.saturating_add(busy_ns);
             self.heat.add(pe, (slice.begin_ns, slice.end_ns), busy_ns);
         }
     }
@@ -164,65 +177,61 @@ impl Figures {
     /// What all of it comes to.
     pub(super) fn summed_up<'a>(&'a self, reader: &'a Reader) -> Summary<'a> {
         let begin_ns = self.begin_ns.unwrap_or_default();
-        let took_ns = self.end_ns - begin_ns;
+        let took_ns = self.end_ns.saturating_sub(begin_ns);
         let known = reader.workers();
         let mut workers: BTreeMap<u32, u64> = BTreeMap::new();
         known.iter().for_each(|(pe, _)| *workers.entry(*pe).or_default() += 1);
         let busy = self.heat.shares(&workers);
-        let all = took_ns * known.len() as u64;
-        let mut times = Times { computing: self.computing, ..Times::default() };
-        for (row, workers) in busy.iter().zip(workers.values()) {
-            let works = |share: &f64| *share >= WORKS;
-            let before = row.iter().position(works).unwrap_or(row.len());
-            let after = row.iter().rev().position(works).unwrap_or_default();
-            let ns = |pieces: usize| pieces as u64 * workers * self.heat.piece_ns();
-            times.start += ns(before);
-            times.end += ns(after);
-        }
-        // A piece may begin before the job does.
-        let waiting = all.saturating_sub(times.computing);
-        times.start = times.start.min(waiting);
-        times.end = times.end.min(waiting - times.start);
-        times.between = waiting - times.start - times.end;
+        let worked = busy.iter().zip(&workers).map(|(row, (pe, workers))| {
+            let died = self.deaths.get(pe).map(|at| self.heat.piece_of(*at));
+            (Worked::of(row, *workers, died), *workers)
+        });
+        let times = Times::of(self.computing, took_ns, self.heat.piece_ns(), worked);
         let mut functions: Vec<_> = self.functions.iter().collect();
         functions.sort_by_key(|(_, function)| Reverse(function.busy_ns));
         let host = |pe: &u32| host_of(reader.processes(), *pe);
         let hosts: BTreeSet<&str> = reader.processes().keys().map(host).collect();
+        let mut last: Vec<_> = self.last.values().flatten().collect();
+        last.sort_by_key(|task| Reverse(task.took_ns));
+        let mut events: Vec<_> =
+            self.events.iter().map(|(text, happened)| (text.as_str(), happened)).collect();
+        events.sort_by_key(|(_, happened)| happened.first_ns);
+        let sum =
+            |by_pe: &BTreeMap<u32, u64>| by_pe.values().fold(0, |sum: u64, n| sum.saturating_add(*n));
         Summary {
             command: reader.processes().values().next().map_or(&[], |process| &process.command),
             took_ns,
             begin_ns,
             times,
+            by_host: functions.first().map_or_else(Vec::new, |(most, _)| self.by_host(reader, most)),
             functions,
             piece_s: self.heat.piece_ns() as f64 / 1e9,
             busy,
-            pes: workers.into_keys().collect(),
             workers: known.len(),
+            workers_of: workers.values().copied().collect(),
+            pes: workers.into_keys().collect(),
             longest: &self.longest,
-            events: &self.events,
-            more_events: self.more_events,
+            last,
+            events,
             counters: self
                 .counters
                 .iter()
-                .map(|(name, by_pe)| (name.as_str(), by_pe.values().sum()))
+                .map(|(name, by_pe)| (name.as_str(), sum(by_pe)))
                 .filter(|(name, sum)| !GAUGES.contains(name) && *sum > 0)
                 .collect(),
-            by_host: self.by_host(reader),
             hosts,
             lost: reader.lost(),
         }
     }
 
-    /// How long a run of the function that took the most time takes on each host.
-    fn by_host<'a>(&self, reader: &'a Reader) -> Vec<(&'a str, f64)> {
-        let most = self.functions.iter().max_by_key(|(_, function)| function.busy_ns);
-        let Some((most, _)) = most else { return Vec::new() };
+    /// How long a run of this function takes on each host.
+    fn by_host<'a>(&self, reader: &'a Reader, most: &str) -> Vec<(&'a str, f64)> {
         let mut hosts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for ((_, pe), (runs, ns)) in self.by_pe.iter().filter(|((name, _), _)| name == most) {
             let host = hosts.entry(host_of(reader.processes(), *pe)).or_default();
-            *host = (host.0 + runs, host.1 + ns);
+            *host = (host.0.saturating_add(*runs), host.1.saturating_add(*ns));
         }
-        let known = hosts.into_iter().filter(|(_, (runs, _))| *runs >= RUNS_COMPARED);
+        let known = hosts.into_iter().filter(|(_, (runs, ns))| *runs >= RUNS_COMPARED && *ns > 0);
         known.map(|(host, (runs, ns))| (host, ns as f64 / runs as f64)).collect()
     }
 }
@@ -242,15 +251,20 @@ impl Default for Function {
 impl Function {
     /// Adds runs. Of those that were counted together only the longest and the mean are known.
     fn add(&mut self, count: &Count) {
-        self.runs += count.runs;
-        self.busy_ns += count.busy_ns;
+        self.runs = self.runs.saturating_add(count.runs);
+        self.busy_ns = self.busy_ns.saturating_add(count.busy_ns);
         self.longest_ns = self.longest_ns.max(count.longest_ns);
         let others = count.runs.saturating_sub(1);
-        self.classes[class(count.longest_ns)] += count.runs - others;
+        self.classify(count.longest_ns, count.runs - others);
         let rest = count.busy_ns.saturating_sub(count.longest_ns);
         if let Some(mean) = rest.checked_div(others) {
-            self.classes[class(mean)] += others;
+            self.classify(mean, others);
         }
+    }
+
+    fn classify(&mut self, ns: u64, runs: u64) {
+        let class = &mut self.classes[class(ns)];
+        *class = class.saturating_add(runs);
     }
 
     pub(super) fn mean_ns(&self) -> u64 {

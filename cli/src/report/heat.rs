@@ -30,9 +30,8 @@ impl Default for Heat {
 }
 
 impl Heat {
-    /// A PE was busy for this long, at some times between these.
+    /// A PE was busy for this long, at some times between these, which are [covered](Self::cover).
     pub(super) fn add(&mut self, pe: u32, (begin, end): (u64, u64), busy_ns: u64) {
-        self.cover(begin, end);
         let row = self.rows.entry(pe).or_default();
         if end <= begin {
             return;
@@ -40,13 +39,13 @@ impl Heat {
         let share = busy_ns as f64 / (end - begin) as f64;
         for piece in begin / self.piece_ns..end.div_ceil(self.piece_ns) {
             let from = begin.max(piece * self.piece_ns);
-            let until = end.min((piece + 1) * self.piece_ns);
+            let until = end.min((piece + 1).saturating_mul(self.piece_ns));
             *row.at(piece) += share * (until - from) as f64;
         }
     }
 
     /// Has pieces for all of this time.
-    fn cover(&mut self, begin: u64, end: u64) {
+    pub(super) fn cover(&mut self, (begin, end): (u64, u64)) {
         let pieces = (begin / self.piece_ns, end.div_ceil(self.piece_ns));
         let (first, last) = self.range.unwrap_or(pieces);
         let (mut first, mut last) = (first.min(pieces.0), last.max(pieces.1));
@@ -56,6 +55,12 @@ impl Heat {
             self.rows.values_mut().for_each(Row::join_pairs);
         }
         self.range = Some((first, last));
+    }
+
+    /// The piece that a moment is in, counted from the first.
+    pub(super) fn piece_of(&self, at: u64) -> usize {
+        let first = self.range.map_or(0, |(first, _)| first);
+        (at / self.piece_ns).saturating_sub(first) as usize
     }
 
     /// How long a piece is.
@@ -68,7 +73,8 @@ impl Heat {
     pub(super) fn shares(&self, pes: &BTreeMap<u32, u64>) -> Vec<Vec<f64>> {
         let (first, last) = self.range.unwrap_or_default();
         let row = |(pe, workers): (&u32, &u64)| {
-            let (row, whole) = (self.rows.get(pe), (self.piece_ns * workers) as f64);
+            let whole = self.piece_ns as f64 * *workers as f64;
+            let row = self.rows.get(pe);
             let busy_ns = |piece| row.map_or(0.0, |row| row.get(piece));
             (first..last).map(|piece| (busy_ns(piece) / whole).min(1.0)).collect()
         };
@@ -116,6 +122,7 @@ mod tests {
         let mut heat = Heat::default();
         let slices = [(0, 3_000_000, 5_000_000), (1, 1_000_000_000, 1_500_000_000), (0, 10, 20)];
         for (pe, begin, end) in slices {
+            heat.cover((begin, end));
             heat.add(pe, (begin, end), end - begin);
         }
         let shares = heat.shares(&BTreeMap::from([(0, 1), (1, 1)]));
@@ -130,6 +137,7 @@ mod tests {
     #[test]
     fn two_workers_that_are_busy_are_a_share_of_one() {
         let mut heat = Heat::default();
+        heat.cover((0, PIECE_NS_MIN));
         for _ in 0..2 {
             heat.add(7, (0, PIECE_NS_MIN), PIECE_NS_MIN);
         }
@@ -139,6 +147,7 @@ mod tests {
     #[test]
     fn a_pe_that_did_nothing_has_a_row() {
         let mut heat = Heat::default();
+        heat.cover((50, 50));
         heat.add(3, (50, 50), 0);
         assert_eq!(heat.shares(&BTreeMap::from([(3, 1), (4, 1)])), [[0.0], [0.0]]);
         assert!(Heat::default().shares(&BTreeMap::from([(0, 1)]))[0].is_empty());

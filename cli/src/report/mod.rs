@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `figures` | adds up what a trace tells |
 //! | `heat` | how busy each PE was, over time |
+//! | `waiting` | when its workers waited |
 //! | `advice` | what stands out, in plain words |
 //! | `charts` | pictures of it |
 //! | `page` | the page |
@@ -13,9 +14,10 @@ mod charts;
 mod figures;
 mod heat;
 mod page;
+mod waiting;
 
 use crate::error::{Error, Result};
-use crate::trace::parts::Parts;
+use crate::trace::parts::{Parts, is_no_part};
 use figures::Figures;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -36,6 +38,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    is_no_part(&arguments.output)?;
     let mut figures = Figures::default();
     let reader = Parts::at(&arguments.trace)?.read(|reader, noted| figures.add(reader, noted))?;
     let page = page::page(&figures.summed_up(&reader));

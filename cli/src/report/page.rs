@@ -2,10 +2,9 @@
 
 use super::advice::advice;
 use super::charts;
-use super::figures::{Function, Summary, Task};
+use super::figures::{CLASSES, Function, Summary, Task};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use std::time::Duration;
-use ultramarine_trace::Event;
 
 /// How many functions and PEs are shown.
 const ROWS_MAX: usize = 50;
@@ -102,7 +101,7 @@ fn times(job: &Summary<'_>) -> Markup {
     let rows = [
         ("computing", times.computing),
         ("before their first work", times.start),
-        ("waiting between tasks, and the runtime's own work", times.between),
+        ("waiting between tasks or without any, and the runtime's own work", times.between),
         ("after their last work", times.end),
     ];
     html! {
@@ -135,6 +134,9 @@ fn over_time(job: &Summary<'_>) -> Markup {
     let mean = |row: &[f64]| row.iter().sum::<f64>() / row.len().max(1) as f64;
     html! {
         h2 { "Over time" }
+        @if job.hosts.len() > 1 {
+            p { "Times are those of each host's clock: these may differ." }
+        }
         @if let Some(svg) = charts::utilisation(job) {
             figure {
                 div role="img" aria-label="The share of busy workers over time" {
@@ -234,7 +236,7 @@ fn histogram(name: &str, function: &Function) -> Markup {
                             @for (class, runs) in known {
                                 tr {
                                     td.n { (duration(1 << class)) }
-                                    td.n { (duration(2 << class)) }
+                                    td.n { @if class + 1 < CLASSES { (duration(2 << class)) } }
                                     td.n { (runs) }
                                 }
                             }
@@ -253,13 +255,13 @@ fn longest(job: &Summary<'_>) -> Markup {
             div.wide {
                 table {
                     thead {
-                        tr { th.n { "Took" } th.n { "Began after" } th.n { "PE" } th { "Function" } }
+                        tr { th.n { "Took" } th.n { "Ended after" } th.n { "PE" } th { "Function" } }
                     }
                     tbody {
-                        @for Task { function, pe, begin_ns, took_ns } in job.longest {
+                        @for Task { function, pe, end_ns, took_ns } in job.longest {
                             tr {
                                 td.n { (duration(*took_ns)) }
-                                td.n { (duration(begin_ns - job.begin_ns)) }
+                                td.n { (duration(end_ns.saturating_sub(job.begin_ns))) }
                                 td.n { (pe) }
                                 td { code { (function) } }
                             }
@@ -294,19 +296,22 @@ fn events(job: &Summary<'_>) -> Markup {
             h2 { "What happened" }
             div.wide {
                 table {
-                    thead { tr { th.n { "After" } th.n { "PE" } th { "What it saw" } } }
+                    thead {
+                        tr { th.n { "After" } th.n { "First on PE" } th.n { "Times" } th { "What" } }
+                    }
                     tbody {
-                        @for Event { pe, at_ns, text } in job.events {
+                        @for (text, happened) in job.events.iter().take(ROWS_MAX) {
                             tr {
-                                td.n { (duration(at_ns.saturating_sub(job.begin_ns))) }
-                                td.n { (pe) }
+                                td.n { (duration(happened.first_ns.saturating_sub(job.begin_ns))) }
+                                td.n { (happened.pe) }
+                                td.n { (happened.times) }
                                 td { (text) }
                             }
                         }
                     }
                 }
             }
-            @if job.more_events > 0 { p { (job.more_events) " more" } }
+            (more_than(job.events.len()))
         }
     }
 }

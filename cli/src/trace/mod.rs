@@ -14,7 +14,6 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 use totals::Totals;
-use ultramarine_trace::is_part;
 
 /// Join or read the trace that a job has recorded (`--trace FOLDER`).
 ///
@@ -56,10 +55,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
 }
 
 fn merge(arguments: &Merge) -> Result<()> {
-    if is_part(&arguments.output) {
-        let file = arguments.output.display();
-        return Err(Error::from(format!("`{file}` would be taken for a part: name another file")));
-    }
+    parts::is_no_part(&arguments.output)?;
     let parts = Parts::in_folder(&arguments.folder)?;
     let named = |error: std::io::Error| {
         Error::from(format!("`{}` cannot be written: {error}", arguments.output.display()))

@@ -1,9 +1,16 @@
 //! The parts of a trace.
 
 use crate::error::{Error, Result};
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use ultramarine_trace::{Noted, Packets, Reader, is_part, part_name};
+
+/// This much of a file is read at once.
+const PIECE_BYTES: u64 = 4 << 20;
+
+/// No packet is longer than this.
+const PACKET_BYTES_MAX: usize = 64 << 20;
 
 /// The files of a trace.
 pub(crate) struct Parts(Vec<PathBuf>);
@@ -48,23 +55,36 @@ impl Parts {
         self.0.len()
     }
 
-    /// Has the whole packets of each read to the end, and says which are cut off.
+    /// Has the packets of each read to the end, some at a time, and says which are cut off.
     ///
     /// # Errors
     ///
     /// One cannot be read, or is no trace.
     pub(super) fn each(&self, mut act: impl FnMut(&mut Packets<'_>) -> Result<()>) -> Result<()> {
         for path in &self.0 {
-            let bytes = fs::read(path).map_err(|error| cannot_be_read(path, &error))?;
-            let mut packets = Packets::of(&bytes);
-            act(&mut packets)?;
-            let (rest, name) = (packets.rest().len(), path.display());
-            if packets.read().is_empty() && !bytes.is_empty() && !is_part(path) {
+            let not_read = |error: std::io::Error| cannot_be_read(path, &error);
+            let mut file = File::open(path).map_err(not_read)?;
+            let length = file.metadata().map_err(not_read)?.len();
+            let (mut piece, mut read) = (Vec::new(), 0);
+            loop {
+                let new = file.by_ref().take(PIECE_BYTES).read_to_end(&mut piece);
+                let is_end = new.map_err(not_read)? == 0;
+                let mut packets = Packets::of(&piece);
+                act(&mut packets)?;
+                let whole = packets.read().len();
+                piece.drain(..whole);
+                read += whole as u64;
+                if is_end || piece.len() > PACKET_BYTES_MAX {
+                    break;
+                }
+            }
+            let (rest, name) = (length.saturating_sub(read), path.display());
+            if read == 0 && length > 0 && !is_part(path) {
                 return Err(Error::from(format!("`{name}` is no trace")));
             }
             if rest > 0 {
                 eprintln!("`{name}` is cut off, or damaged: the last {rest} bytes are left out");
-            } else if bytes.is_empty() {
+            } else if length == 0 {
                 eprintln!(
                     "`{name}` is empty: its process was killed before it had written anything"
                 );
@@ -94,4 +114,17 @@ impl Parts {
 
 fn cannot_be_read(path: &Path, error: &std::io::Error) -> Error {
     Error::from(format!("`{}` cannot be read: {error}", path.display()))
+}
+
+/// Refuses to write where a part would be expected.
+///
+/// # Errors
+///
+/// It has the name of one.
+pub(crate) fn is_no_part(output: &Path) -> Result<()> {
+    if is_part(output) {
+        let file = output.display();
+        return Err(Error::from(format!("`{file}` would be taken for a part: name another file")));
+    }
+    Ok(())
 }

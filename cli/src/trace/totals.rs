@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
-use ultramarine_trace::{Count, Noted, Reader, SEARCH, Slice, WORKER};
+use ultramarine_trace::{Count, Noted, Reader, SEARCH, Slice};
 
 /// Sums over all slices.
 #[derive(Default)]
@@ -60,7 +60,7 @@ impl Totals {
             self.spans.entry(count.name.clone()).or_default().add(count);
         }
         let Some(thread) = reader.threads().get(&slice.thread) else { return };
-        let is_worker = thread.name.starts_with(WORKER);
+        let is_worker = thread.is_worker();
         let pe = self.pes.entry(thread.pe).or_default();
         pe.end = pe.end.max(slice.end_ns);
         for count in &slice.functions {

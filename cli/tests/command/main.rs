@@ -29,4 +29,5 @@ mod real;
 mod refusals;
 mod report;
 mod topo;
+mod top;
 mod trace;

@@ -4,7 +4,7 @@ use crate::harness::{Stage, run, ultramarine};
 use std::path::Path;
 use std::process::Command;
 
-const SUBCOMMANDS: [&str; 10] = [
+const SUBCOMMANDS: [&str; 11] = [
     "run",
     "gap",
     "doctor",
@@ -13,6 +13,7 @@ const SUBCOMMANDS: [&str; 10] = [
     "checkpoint",
     "trace",
     "report",
+    "top",
     "completions",
     "man",
 ];

@@ -172,8 +172,29 @@ fn tasks_that_are_too_few_or_too_small_are_counted() {
     let page = page_of(&[("one", &row("map", 1, 900)), ("one", &row("map", 1, 500))], 1);
     says(&page, &["There are 2 tasks for 2 workers."]);
     let tiny: Vec<_> = (0..2000).map(|run| ("map", 3 * run, 3 * run + 1)).collect();
-    let page = page_of(&[("one", &tiny)], 2000);
-    says(&page, &["The 2000 runs of `map` take 1.0µs on average."]);
+    let page = page_of(&[("one", &tiny), ("one", &tiny)], 2000);
+    says(&page, &["4000 runs of `map` take 1.0µs on average."]);
+}
+
+#[test]
+fn a_pe_that_has_died_does_not_wait_at_the_end() {
+    let whole = row("map", 100, 1000);
+    let pes: Vec<(&str, Runs<'_>)> = vec![("one", &whole); 9];
+    // The part of PE 9 ends when it has died, after 5 µs.
+    let all = [pes.as_slice(), &[("one", &[("map", 0, 5)])]].concat();
+    let page = page_of(&all, 1000);
+    says(&page, &["Nothing stands out.", "PE 9 has died"]);
+    assert!(!page.contains("is at the end"), "{page}");
+}
+
+#[test]
+fn the_last_of_equal_tasks_is_seen() {
+    let pes: Vec<_> = (0..4).map(|_| row("map", 12, 1000)).collect();
+    let mut last = row("map", 13, 1000);
+    last.push(("map", 13_000, 16_000));
+    let mut all: Vec<(&str, Runs<'_>)> = pes.iter().map(|pe| ("one", pe.as_slice())).collect();
+    all.push(("one", &last));
+    says(&page_of(&all, 1000), &["A run of `map` takes 3.0ms there"]);
 }
 
 #[test]
@@ -203,4 +224,5 @@ fn what_cannot_be_read_or_written_is_named() {
     let nowhere = folder.path().join("none/page.html");
     assert!(refusal(folder.path(), &nowhere).contains("page.html` cannot be written"));
     assert!(!page.exists());
+    assert!(refusal(folder.path(), &folder.path().join("pe000001.part")).contains("for a part"));
 }

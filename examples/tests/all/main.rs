@@ -35,6 +35,7 @@ mod stencil;
 mod sum_euler;
 mod sweep;
 mod task_bench;
+mod status;
 mod trace;
 mod uts;
 mod wavefront;

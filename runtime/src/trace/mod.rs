@@ -75,19 +75,18 @@ pub(crate) fn call_off(begun: Option<Instant>) {
 }
 
 /// Runs `yield_now`, which says whether it has run a job of rayon. There mostly is none: so the
-/// clock is read afterwards only, and a job began when the last run ended.
-pub(crate) fn note_rayon(yield_now: impl FnOnce() -> bool) -> bool {
+/// clock is read afterwards only. A job began then, or when the last run ended.
+pub(crate) fn note_rayon(begun: Option<Instant>, yield_now: impl FnOnce() -> bool) {
     if !is_on() {
-        return yield_now();
+        yield_now();
+        return;
     }
     track::begin_run();
-    let has_run = yield_now();
-    if has_run {
-        track::note_run(RAYON, None, Instant::now());
+    if yield_now() {
+        track::note_run(RAYON, begun, Instant::now());
     } else {
         track::call_off();
     }
-    has_run
 }
 
 fn note(name: &'static str, begun: Instant) {
@@ -102,8 +101,8 @@ pub(crate) fn note_event(pe: Pe, text: impl FnOnce() -> String) {
 }
 
 /// What a PE has counted by now.
-pub(crate) fn note_counters(pe: Pe, counters: Vec<(String, u64)>) {
-    part::with_pe(pe, |track| track.note_counters(counters, Instant::now()));
+pub(crate) fn note_counters(pe: Pe, counters: Vec<(String, u64)>, is_last: bool) {
+    part::with_pe(pe, |track| track.note_counters(counters, Instant::now(), is_last));
 }
 
 /// The thread has been in something of this name since then, within a task.

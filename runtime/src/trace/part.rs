@@ -40,6 +40,7 @@ struct Recorder {
 /// A recording, until it is dropped. What has happened by then is in the file.
 #[derive(Debug)]
 pub struct Recording {
+    number: u64,
     /// Dropped, it ends the thread that writes.
     goes_on: Option<mpsc::Sender<()>>,
     /// Closed when all is written, or the file cannot be written.
@@ -69,8 +70,8 @@ pub fn record(folder: &Path, pe: Pe, host: &str) -> io::Result<Recording> {
     let (writes, is_written) = mpsc::channel();
     let write = move || {
         let _writes: mpsc::Sender<()> = writes;
-        if let Err(error) = write(file, since_1970, &ends) {
-            CURRENT.store(0, Ordering::Relaxed);
+        if let Err(error) = write(file, (recording, since_1970), &ends) {
+            stop(recording);
             let path = path.display();
             tracing::warn!("the trace `{path}` ends here, as it cannot be written: {error}");
         }
@@ -79,18 +80,18 @@ pub fn record(folder: &Path, pe: Pe, host: &str) -> io::Result<Recording> {
     let (host, pes, tracks) = (host.to_owned(), BTreeMap::new(), Vec::new());
     *recorder = Some(Recorder { recording, began, host, pes, tracks });
     CURRENT.store(recording, Ordering::Relaxed);
-    Ok(Recording { goes_on: Some(goes_on), is_written })
+    Ok(Recording { number: recording, goes_on: Some(goes_on), is_written })
 }
 
 impl Drop for Recording {
     fn drop(&mut self) {
         // Other threads are about to note their last runs.
         let begun = Instant::now();
-        let is_amid_run = || tracks().iter().any(|track| track.is_amid_run());
+        let is_amid_run = || tracks(self.number).iter().any(|track| track.is_amid_run());
         while is_amid_run() && begun.elapsed() < WRITES_EVERY {
             thread::sleep(WRITES_EVERY / 100);
         }
-        CURRENT.store(0, Ordering::Relaxed);
+        stop(self.number);
         self.goes_on = None;
         let written = self.is_written.recv_timeout(WRITES_WITHIN);
         if written == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -100,16 +101,29 @@ impl Drop for Recording {
     }
 }
 
-fn tracks() -> Vec<Arc<Track>> {
-    RECORDER.lock().iter().flat_map(|recorder| recorder.tracks.clone()).collect()
+/// Ends a recording, if it is the one that goes on.
+fn stop(recording: u64) {
+    let _ = CURRENT.compare_exchange(recording, 0, Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// Writes what the tracks have, until the recording ends or the file cannot be written.
-fn write(mut file: File, began: Duration, ends: &mpsc::Receiver<()>) -> io::Result<()> {
+/// The tracks of a recording: none once it is over.
+fn tracks(recording: u64) -> Vec<Arc<Track>> {
+    let recorder = RECORDER.lock();
+    let own = recorder.iter().filter(|recorder| recorder.recording == recording);
+    own.flat_map(|recorder| recorder.tracks.clone()).collect()
+}
+
+/// Writes what the tracks of a recording that began then have, until it ends or the file cannot be
+/// written.
+fn write(
+    mut file: File,
+    (recording, began): (u64, Duration),
+    ends: &mpsc::Receiver<()>,
+) -> io::Result<()> {
     let (mut is_last, mut encoders) = (false, Vec::new());
     while !is_last {
         is_last = ends.recv_timeout(WRITES_EVERY) != Err(mpsc::RecvTimeoutError::Timeout);
-        for (at, track) in tracks().into_iter().enumerate() {
+        for (at, track) in tracks(recording).into_iter().enumerate() {
             if at == encoders.len() {
                 encoders.push(Encoder::new(&track, began));
             }

@@ -101,7 +101,7 @@ pub(super) enum Item {
     Runs(Box<Stretch>),
     /// A span by itself.
     Span { name: &'static str, times: (u64, u64) },
-    /// This many runs and spans found no room.
+    /// This many runs, spans and events found no room.
     Lost { runs: u64, at: u64 },
     /// Something that happened to a PE.
     Event { text: String, at: u64 },
@@ -115,9 +115,13 @@ impl Item {
         let of_counts = |counts: &Counts| -> u64 {
             counts.iter().map(|count| COUNT_BYTES + count.name.len() as u64).sum()
         };
+        // A run by itself is counted by its slice.
+        let of_functions = |counts: &Counts| if counts.runs() == 1 { 0 } else { of_counts(counts) };
         SLICE_BYTES
             + match self {
-                Item::Runs(stretch) => of_counts(&stretch.functions) + of_counts(&stretch.spans),
+                Item::Runs(stretch) => {
+                    of_functions(&stretch.functions) + of_counts(&stretch.spans)
+                }
                 Item::Span { .. } | Item::Lost { .. } => 0,
                 Item::Event { text, .. } => text.len() as u64,
                 Item::Counters { counters, .. } => SLICE_BYTES * counters.len() as u64,
@@ -132,7 +136,7 @@ struct Noted {
     stretch: Stretch,
     /// How much of the file it may have taken.
     written: u64,
-    /// How many runs and spans found no room.
+    /// How many runs, spans and events found no room.
     lost: u64,
     /// For the thread that writes the file.
     out: Vec<Item>,
@@ -180,18 +184,18 @@ impl Track {
         }
     }
 
-    /// Notes what happened to a PE, whatever else there is.
+    /// Notes what happened to a PE.
     pub(super) fn note_event(&self, text: String, at: Instant) {
         let mut noted = self.lock();
         let at = noted.since_origin(at);
-        noted.give(Item::Event { text, at }, 0);
+        noted.give(Item::Event { text, at }, 1);
     }
 
-    /// Notes what a PE has counted, if there is room.
-    pub(super) fn note_counters(&self, counters: Vec<(String, u64)>, at: Instant) {
+    /// Notes what a PE has counted, if there is room or it is the last time.
+    pub(super) fn note_counters(&self, counters: Vec<(String, u64)>, at: Instant, is_last: bool) {
         let mut noted = self.lock();
         let at = noted.since_origin(at);
-        if noted.may_write(at) {
+        if is_last || noted.may_write(at) {
             noted.give(Item::Counters { counters, at }, 0);
         }
     }
@@ -252,7 +256,7 @@ impl Noted {
         }
     }
 
-    /// Gives away what stands for this number of runs and spans.
+    /// Gives away what stands for this number of runs, spans and events.
     fn give(&mut self, item: Item, runs: u64) {
         if self.waiting > WAITING_BYTES_MAX {
             self.lost += runs;
@@ -388,7 +392,7 @@ mod tests {
         let Alone(track, at) = &Alone::begin();
         let counted = |value| vec![("waiting".to_owned(), value), ("same".to_owned(), 1)];
         for (ms, value) in [(0, 3), (1, 3), (2, 5)] {
-            track.note_counters(counted(value), *at + us(1000 * ms));
+            track.note_counters(counted(value), *at + us(1000 * ms), false);
         }
         track.note_event("it has died".to_owned(), *at + us(3000));
         let alone = Alone(track.clone(), *at);

@@ -63,6 +63,11 @@ impl<'pe, A, R> Fork<'pe, A, R> {
         Fork { pe, home, shelf, is_queued, task: Some(task) }
     }
 
+    /// Whether other threads can take the task.
+    pub(super) fn is_queued(&self) -> bool {
+        self.is_queued
+    }
+
     /// The argument, or the task if a thread has started it.
     fn pull_back(&mut self) -> Option<Result<A, ForkedTask<A, R>>> {
         let task = self.task.take()?;

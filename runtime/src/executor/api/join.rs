@@ -3,7 +3,8 @@
 //! While the first function is polled for the first time, the second waits as a record on the
 //! stack, in a list of the thread. A join inside the first function offers the oldest records to
 //! thieves, by the rule of a [`Backlog`]. If the first function awaits something, the second
-//! becomes a task at once, for any worker. Else it is called like any function.
+//! becomes a task at once, for any worker, and so do those of the joins around it. Else it is called
+//! like any function.
 
 #![allow(unsafe_code)]
 
@@ -12,8 +13,8 @@ use super::fork::Fork;
 use crate::code::Stateless;
 use crate::error::TaskError;
 use crate::executor::schedule::backlog::Backlog;
-use crate::executor::task::caught::caught;
-use crate::executor::task::future::AbortOnDrop;
+use crate::executor::task::caught::{caught, discard};
+use crate::executor::task::future::{AbortOnDrop, Future};
 use crate::executor::task::portable::Portable;
 use std::any::type_name;
 use std::cell::{Cell, RefCell};
@@ -39,8 +40,18 @@ struct Second<'cx, G, B, R> {
     cx: &'cx Context,
     radius: Distance,
     g: G,
-    /// `None` only within a method.
+    /// `None` within a method, and at the end.
     half: Cell<Option<Half<'cx, B, R>>>,
+}
+
+/// After a panic.
+impl<G, B, R> Drop for Second<'_, G, B, R> {
+    fn drop(&mut self) {
+        if let Some(Half::Kept(argument)) = self.half.take() {
+            // Another panic would end the process.
+            discard(argument);
+        }
+    }
 }
 
 /// The second half of a join.
@@ -48,6 +59,8 @@ enum Half<'cx, B, R> {
     /// No thread can take it.
     Kept(B),
     Forked(Fork<'cx, B, R>),
+    /// It is for any worker, as threads that have no deque cannot have it back.
+    Left(AbortOnDrop<Future<R>>),
 }
 
 impl<G, B, U> Offer for Second<'_, G, B, U::Output>
@@ -70,8 +83,12 @@ where
 }
 
 /// Polls a first function, while the record of the second is in the list of the thread.
-fn while_listed<R>(cx: &Context, second: &dyn Offer, poll: impl FnOnce() -> R) -> R {
-    /// The youngest record is that of this poll, since polls are nested.
+fn while_listed<R>(
+    cx: &Context,
+    second: &dyn Offer,
+    poll: impl FnOnce() -> Poll<R>,
+) -> Poll<R> {
+    /// Takes out the youngest record: that of this poll, since polls are nested.
     struct Unlist;
 
     impl Drop for Unlist {
@@ -84,7 +101,9 @@ fn while_listed<R>(cx: &Context, second: &dyn Offer, poll: impl FnOnce() -> R) -
         }
     }
 
-    // SAFETY: `Unlist` takes it out of the list before this function returns or unwinds.
+    // SAFETY: The list holds records of calls of this function that have not ended, the outermost
+    // first: each adds one, and its `Unlist` takes the youngest out when it returns or unwinds. A
+    // panic while one becomes a task leaves one less there, never one too many.
     let listed = unsafe { std::mem::transmute::<&dyn Offer, &'static dyn Offer>(second) };
     // The PE takes its turn before the list is borrowed.
     let is_work_wanted = cx.poll_runtime().is_some_and(|demand| demand.is_work_wanted);
@@ -98,7 +117,14 @@ fn while_listed<R>(cx: &Context, second: &dyn Offer, poll: impl FnOnce() -> R) -
             seconds.offer(|second| second.radius(), |_, second| second.offer());
         }
     });
-    poll()
+    let polled = poll();
+    if polled.is_pending() {
+        // The oldest first: that is the order in which thieves are to have them.
+        SECONDS.with_borrow_mut(|seconds| {
+            seconds.pause(|second| second.radius(), |_, second| second.offer());
+        });
+    }
+    polled
 }
 
 /// The stack that must be left for one level of a recursion.
@@ -152,13 +178,15 @@ impl Context {
     /// If the join is dropped before its end, `g` is [aborted](crate::executor::Future::abort)
     /// where it runs.
     ///
-    /// `g` becomes a task only if thieves look for work, if few other tasks of this thread wait for
-    /// thieves, or if `f` awaits something (heartbeat scheduling: Acar, Charguéraud, Guatto, Rainey
-    /// and Sieczkowski, 2018). Otherwise it is called like any function, and a join costs some
-    /// 115 ns, twice as much as to await two boxed futures. (If `g` always became a task, it would
-    /// cost 180 ns.) For a recursion that does little else, `par_divide_and_conquer` costs a
-    /// twentieth of that. Functions may join with themselves
-    /// as deep as memory allows; but whenever a stolen `g` ends, all levels above it are polled.
+    /// `g` becomes a task only if thieves look for work, if fewer than four joins of this thread
+    /// have become tasks, or if `f` awaits something (heartbeat scheduling: Acar, Charguéraud,
+    /// Guatto, Rainey and Sieczkowski, 2018). That is seen to at each join, and the PE handles its
+    /// messages then; so an `f` that computes for long, without joins, may leave thieves without
+    /// work, and must not wait for what `g` does but by an `.await`. Otherwise `g` is called like any
+    /// function, and a join costs some 115 ns, twice as much as to await two boxed futures. (If `g`
+    /// always became a task, it would cost 180 ns.) For a recursion that does little else,
+    /// `par_divide_and_conquer` costs a twentieth of that. Functions may join with themselves as
+    /// deep as memory allows; but whenever a stolen `g` ends, all levels above it are polled.
     ///
     /// ```
     /// # use ultramarine_runtime::error::TaskError;
@@ -203,8 +231,8 @@ impl Context {
     {
         let mut first = OnGrowingStack::new(f(self.clone(), a));
         let mut half = Some(Half::Kept(b));
-        let first = poll_fn(|task| {
-            if let Some(Half::Forked(_)) = half {
+        let first_result = poll_fn(|task| {
+            if !matches!(half, Some(Half::Kept(_))) {
                 return Pin::new(&mut first).poll(task);
             }
             let second = Second { cx: self, radius, g, half: Cell::new(half.take()) };
@@ -212,31 +240,40 @@ impl Context {
             if polled.is_pending() {
                 second.offer();
             }
-            half = second.half.into_inner();
+            half = match second.half.take() {
+                Some(Half::Forked(fork)) if polled.is_pending() && !fork.is_queued() => {
+                    Some(Half::Left(AbortOnDrop::new(fork.leave())))
+                }
+                half => half,
+            };
             polled
         })
         .await;
         let second = match half {
             Some(Half::Kept(_)) if self.pe.is_ending() => return Err(TaskError::ShuttingDown),
             Some(Half::Kept(b)) => Ok(b),
-            Some(Half::Forked(fork)) => fork.take_back(),
+            Some(Half::Forked(fork)) => fork.take_back().map_err(AbortOnDrop::new),
+            Some(Half::Left(future)) => Err(future),
             None => unreachable!("it is put back after each poll"),
         };
-        match second {
+        let second_result = match second {
+            Err(stolen) => stolen.await?,
             Ok(b) => {
-                let mut second = OnGrowingStack::new(async { g(self.clone(), b).await });
-                // A panic is what it would be if `g` had been stolen.
-                let second = poll_fn(|task| {
-                    match caught(type_name::<U>(), || Pin::new(&mut second).poll(task)) {
+                // What becomes of it is what would have if it had been stolen.
+                let mut here = AbortOnDrop::new(OnGrowingStack::new(async {
+                    g(self.clone(), b).await
+                }));
+                let panicked = |message| TaskError::Panicked { pe: self.pe(), message };
+                poll_fn(|task| {
+                    let polled = caught(type_name::<U>(), || Pin::new(&mut here).poll(task));
+                    match polled {
                         Ok(polled) => polled.map(Ok),
-                        Err(message) => {
-                            Poll::Ready(Err(TaskError::Panicked { pe: self.pe(), message }))
-                        }
+                        Err(message) => Poll::Ready(Err(panicked(message))),
                     }
-                });
-                Ok((first, second.await?))
+                })
+                .await?
             }
-            Err(stolen) => Ok((first, AbortOnDrop::new(stolen).await?)),
-        }
+        };
+        Ok((first_result, second_result))
     }
 }

@@ -11,6 +11,7 @@ use crate::transport::{Connections, Lane, LaneError, Sleeper};
 use std::sync::Arc;
 use std::time::Duration;
 use ultramarine_topology::{Ball, Pe};
+use ultramarine_trace::DIED;
 
 /// How often a PE looks whether others have gone over to the fallback lane.
 const CHECK_FALLBACK_EVERY: Duration = Duration::from_millis(100);
@@ -66,7 +67,7 @@ impl<S: EngineSite> Engine<S> {
                 tracing::debug!(pe = me, "{dead} has gone");
             } else {
                 tracing::info!(pe = me, "{dead} has died");
-                trace::note_event(self.state.me, || format!("{dead} has died"));
+                trace::note_event(self.state.me, || format!("{dead} {DIED}"));
             }
             self.port.close(dead);
             pe.forget_dead(dead);

@@ -239,15 +239,17 @@ impl Processor {
         let is_roots_loss = matches!(error, JobError::RootLost { .. });
         let mut failure = self.ending.failure();
         let is_first = failure.is_none();
-        trace::note_event(self.me, || said.clone());
         failure.get_or_insert(error);
         drop(failure);
         self.start_ending();
         self.nudge();
-        // Logged last, since the end does not depend on the log.
+        // Said last, since the end does not depend on that.
         if !is_first {
             tracing::debug!(pe = self.me.number(), "{said}");
-        } else if is_roots_loss {
+            return;
+        }
+        trace::note_event(self.me, || said.clone());
+        if is_roots_loss {
             // All PEs say so at the same time, and the program gets the error.
             tracing::info!(pe = self.me.number(), "{said}");
         } else {

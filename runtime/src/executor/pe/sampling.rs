@@ -77,14 +77,14 @@ impl Processor {
     /// Notes what this PE has counted, if that is recorded and some time has passed.
     pub(super) fn sample_if_due(&self, engine: &Engine<Processor>, now: Duration) {
         if trace::is_on() && self.turns.may_sample(now, SAMPLES_EVERY) {
-            trace::note_counters(self.me(), self.sample_with(Some(engine)).counters());
+            trace::note_counters(self.me(), self.sample_with(Some(engine)).counters(), false);
         }
     }
 
     /// Notes what it has counted before it leaves.
     pub(super) fn sample_last(&self) {
         if trace::is_on() {
-            trace::note_counters(self.me(), self.sample().counters());
+            trace::note_counters(self.me(), self.sample().counters(), true);
         }
     }
 
@@ -93,7 +93,7 @@ impl Processor {
         self.sample_with(self.turns.engine().as_ref())
     }
 
-    /// The same for who has the engine.
+    /// The same for who has the engine. From the first time on, the PE counts which tasks end.
     fn sample_with(&self, engine: Option<&Engine<Processor>>) -> Sample {
         let counted = self.statistics_with(engine);
         let stolen = |row: &crate::protocol::Traffic| Stolen {

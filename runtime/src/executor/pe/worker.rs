@@ -151,11 +151,16 @@ fn decline_call(pe: &Arc<Processor>) {
     }
 }
 
-/// Lets rayon run a user's job, if there is one. Returns whether it ran one, or a call of ours.
-fn yield_to_rayon(pe: &Arc<Processor>) -> bool {
+/// Lets rayon run a user's job, if there is one. It begins now, or, if that is `None`, when the last
+/// task here ended. Returns whether it ran one, or a call of ours.
+fn yield_to_rayon(pe: &Arc<Processor>, now: Option<Instant>) -> bool {
     enter_function(None);
     let was_yielding = IS_YIELDING.replace(true);
-    let has_run = trace::note_rayon(|| rayon::yield_now() == Some(rayon::Yield::Executed));
+    let mut has_run = false;
+    trace::note_rayon(now, || {
+        has_run = rayon::yield_now() == Some(rayon::Yield::Executed);
+        has_run && !HAS_DECLINED.get()
+    });
     IS_YIELDING.set(was_yielding);
     if HAS_DECLINED.take() && !pe.queues.is_empty() {
         pe.wake_worker();
@@ -175,7 +180,7 @@ fn work_on(pe: &Arc<Processor>) {
                 // Jobs that tasks gave to `rayon::spawn` must not wait until our own queues are
                 // empty. (Not while a job of ours lies there, meant for a worker that still has to
                 // wake up.)
-                yield_to_rayon(pe);
+                yield_to_rayon(pe, None);
             }
         }
         if !pe.is_ending() && look_for_work(pe) {
@@ -230,7 +235,7 @@ fn look_for_work(pe: &Arc<Processor>) -> bool {
         if !pe.queues.is_empty() {
             break true;
         }
-        something_happened |= yield_to_rayon(pe);
+        something_happened |= yield_to_rayon(pe, Some(now));
         if !pe.queues.is_empty() {
             break true;
         }

@@ -1,5 +1,5 @@
-//! The backlog of a task: parts of its work that wait while it does others. They are the parts of a
-//! problem that is divided, or the second functions of joins.
+//! The backlog of a task or a thread: parts of its work that wait while it does others. They are the
+//! parts of a problem that is divided, or the second functions of joins.
 //!
 //! A part that can be stolen must be a task, which costs an allocation and a place in a shared
 //! queue: about 70 ns. Most parts are never stolen, because a thief takes the oldest one, which is
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::mem::take;
 use ultramarine_topology::Distance;
 
-/// A task has this number of parts on offer, if there are any; and it offers this number at once.
+/// A backlog has this number of parts on offer, if there are any; and offers this number at once.
 /// So thieves find something though the task computes for long between two beats. (Few parts become
 /// tasks for that: the fewer are on offer, the larger are the next ones.)
 const OFFERED_MIN: usize = 4;

@@ -1,8 +1,10 @@
 //! Forks of threads that have no deque.
 
 use super::alone;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 use ultramarine_runtime::error::TaskError;
@@ -141,6 +143,83 @@ fn a_join_whose_first_function_awaits_leaves_the_second_to_any_worker() {
         let both = cx.join(Distance::ONE, waits, (), runs, 1);
         let both = cx.timeout(Duration::from_secs(20), both).await.expect("in time");
         assert_eq!(both, Ok(((), 0)));
+    });
+}
+
+/// An argument that panics when it is dropped.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("it goes off");
+    }
+}
+
+#[test]
+fn a_panic_in_a_join_is_the_first_functions_whatever_its_argument_does() {
+    alone(1, async |cx| {
+        let joins = async |cx: Context, (): ()| {
+            let panics = async |_: Context, (): ()| panic!("no first");
+            let none = async |_: Context, _: Bomb| {};
+            drop(cx.join(Distance::ONE, panics, (), none, Bomb).await);
+        };
+        let ended = cx.spawn(Distance::ZERO, joins, ()).await;
+        let Err(TaskError::Panicked { message, .. }) = ended else { panic!("{ended:?}") };
+        assert_eq!(message, "no first");
+    });
+}
+
+#[test]
+fn what_the_second_function_awaits_is_aborted_with_the_join() {
+    static WAS_STOPPED: AtomicBool = AtomicBool::new(false);
+    struct Stopped;
+    impl Drop for Stopped {
+        fn drop(&mut self) {
+            WAS_STOPPED.store(true, SeqCst);
+        }
+    }
+    alone(1, async |cx| {
+        let second = async |cx: Context, ()| {
+            let child = async |cx: Context, ()| {
+                let _stopped = Stopped;
+                cx.sleep(Duration::from_secs(60)).await;
+            };
+            cx.spawn(Distance::ZERO, child, ()).await.expect("it is not lost");
+        };
+        let first = async |_: Context, ()| {};
+        let mut both = Box::pin(cx.join(Distance::ONE, first, (), second, ()));
+        let polled = poll_fn(|task| Poll::Ready(both.as_mut().poll(task).is_pending())).await;
+        assert!(polled, "the child sleeps");
+        cx.sleep(Duration::from_millis(20)).await;
+        drop(both);
+        let is_stopped = async {
+            while !WAS_STOPPED.load(SeqCst) {
+                cx.sleep(Duration::from_millis(1)).await;
+            }
+        };
+        cx.timeout(Duration::from_secs(20), is_stopped).await.expect("the child is stopped");
+    });
+}
+
+#[test]
+fn a_join_of_the_main_task_leaves_all_second_functions_when_the_first_awaits() {
+    static RUN: AtomicU32 = AtomicU32::new(0);
+    alone(1, async |cx| {
+        let runs = async |_: Context, ()| {
+            RUN.fetch_add(1, SeqCst);
+        };
+        let inner = async move |cx: Context, ()| {
+            let waits = async |cx: Context, ()| {
+                while RUN.load(SeqCst) < 2 {
+                    cx.sleep(Duration::from_millis(1)).await;
+                }
+            };
+            cx.join(Distance::ONE, waits, (), runs, ()).await.expect("none panics");
+        };
+        let both = cx.join(Distance::ONE, inner, (), runs, ());
+        let both = cx.timeout(Duration::from_secs(20), both).await.expect("in time");
+        assert_eq!(both, Ok(((), ())));
     });
 }
 
