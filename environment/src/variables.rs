@@ -120,6 +120,7 @@ variables! {
     HOST_PATTERN, Machine, "how host names are read (`--host-pattern`)";
     CALIBRATE, Machine, "whether processes measure how fast they compute (`--calibrate`)";
     TRACE, Job, "the folder of the job's trace, if one is to be recorded (`--trace`)";
+    CLOCK_SKEW, Job, "for testing: seconds and millionths by which clocks of traces are wrong";
     STATUS, Job, "the file that says how `ultramarine top` reaches the job (`--status`)";
     METRICS, Job, "the port or the file of metrics for Prometheus (`--metrics`)";
     GUARD, Machine, "`off`: no guard stands between launcher and process (`--guard`)";

@@ -59,6 +59,7 @@
 //! and a glossary (`docs/GLOSSARY.md`).
 #![forbid(unsafe_code)]
 
+mod beside;
 mod cpu_budget;
 mod describe;
 #[cfg(doctest)]

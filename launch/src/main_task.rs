@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::status;
+use crate::trace::with_clocks;
 use ultramarine_runtime::executor::{BoxedMain, Context};
 #[cfg(feature = "mpi")]
 use ultramarine_runtime::executor::{Job, JobError, Parting, lead, serve, take_part};
@@ -43,14 +44,16 @@ impl<'a> MainTask<'a> {
         MainTask::Restartable(Box::new(move |cx| BoxedMain::new(main(cx))))
     }
 
-    /// The same, seen by others in these ways.
-    pub(crate) fn seen(self, ways: Option<Ways>) -> Self {
-        let Some(ways) = ways else { return self };
+    /// The same, seen by others in these ways, and in a trace if it has one.
+    pub(crate) fn seen(self, ways: Option<Ways>, is_traced: bool) -> Self {
+        if ways.is_none() && !is_traced {
+            return self;
+        }
         let seen = move |cx: Context, start: Box<dyn FnOnce(Context) -> MainFuture + '_>| {
-            let server = status::serve(&ways, cx.clone());
-            let main = start(cx);
+            let server = ways.as_ref().and_then(|ways| status::serve(ways, cx.clone()));
+            let main = start(cx.clone());
             BoxedMain::new(async move {
-                let result = main.await;
+                let result = if is_traced { with_clocks(cx, main).await } else { main.await };
                 drop(server);
                 result
             })

@@ -1,11 +1,9 @@
 //! Shows how far a long computation is.
 
+use crate::beside::beside;
 use crate::log::{self, log_line, log_text};
 use std::collections::BTreeMap;
-use std::future::poll_fn;
 use std::io::IsTerminal;
-use std::pin::pin;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 use ultramarine_runtime::executor::Context;
 
@@ -51,21 +49,8 @@ pub async fn with_progress<T>(
     total: impl Into<Option<u64>>,
     work: impl Future<Output = T>,
 ) -> T {
-    let mut work = pin!(work);
     let mut progress = Progress::begin(cx, total.into()).await;
-    let result = {
-        let mut show = pin!(progress.show_on(cx));
-        poll_fn(|waker| match work.as_mut().poll(waker) {
-            Poll::Ready(result) => Poll::Ready(result),
-            // The display ends only when the PEs cannot be asked any more. The work goes on
-            // without it.
-            Poll::Pending => {
-                let _ = show.as_mut().poll(waker);
-                Poll::Pending
-            }
-        })
-        .await
-    };
+    let result = beside(work, progress.show_on(cx)).await;
     let _ = cx.timeout(LAST_COUNT_WITHIN, progress.show(cx)).await;
     result
 }
@@ -103,7 +88,7 @@ impl Progress {
         loop {
             cx.sleep(COUNT_EVERY).await;
             if !self.show(cx).await {
-                std::future::pending::<()>().await;
+                return;
             }
         }
     }

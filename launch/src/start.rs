@@ -62,7 +62,8 @@ impl Options {
         let options = log_to_stderr(self.records())
             .and_then(|()| self.completed(variables::text))
             .and_then(|options| options.check_launcher(launched));
-        let main = main.seen(options.iter().find_map(Options::status_ways));
+        let is_traced = options.iter().any(|options| options.trace_folder().is_some());
+        let main = main.seen(options.iter().find_map(Options::status_ways), is_traced);
         match (launched, &options) {
             // A process with wrong options tells the others, which would wait for it if it just
             // ended.

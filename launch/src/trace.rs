@@ -1,14 +1,17 @@
 //! Recording a trace: where the parts go, and what a program's own spans become.
 
+use crate::beside::beside;
 use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tracing::span::Id;
 use tracing_subscriber::Layer;
-use tracing_subscriber::layer::Context;
+use tracing_subscriber::layer;
 use tracing_subscriber::registry::LookupSpan;
-use ultramarine_runtime::trace::{self, Recording};
+use ultramarine_environment::variables;
+use ultramarine_runtime::executor::Context;
+use ultramarine_runtime::trace::{self, Recording, Skew};
 use ultramarine_topology::{Pe, Topology};
 
 /// Removes what an earlier job has left in the folder: it would be read as part of this one. Not
@@ -31,7 +34,38 @@ pub(crate) fn record(folder: Option<&Path>, me: Pe, topology: &Topology) -> Opti
         let folder = folder.display();
         tracing::warn!("{me} records no trace in `{folder}`: {error}");
     };
-    trace::record(folder, me, host).map_err(not_recorded).ok()
+    trace::record(folder, me, host, skew(me)).map_err(not_recorded).ok()
+}
+
+/// How wrong the clock of a PE is made, for testing: those of every second PE go ahead and faster
+/// than that of the root, the others the other way.
+fn skew(me: Pe) -> Skew {
+    let asked = variables::CLOCK_SKEW.value().unwrap_or_default();
+    let numbers = asked.split_once(',').and_then(|(ahead_s, drift_ppm)| {
+        Some((ahead_s.trim().parse::<f64>().ok()?, drift_ppm.trim().parse::<f64>().ok()?))
+    });
+    let sign = [0.0, 1.0, -1.0][if me == Pe::ROOT { 0 } else { 2 - me.number() as usize % 2 }];
+    let (ahead_s, drift_ppm) = numbers.unwrap_or_default();
+    Skew { ahead_ns: (sign * ahead_s * 1e9) as i64, drift_ppm: sign * drift_ppm }
+}
+
+/// How often the clocks of all PEs are compared.
+const CLOCKS_EVERY: Duration = Duration::from_secs(5);
+
+/// How long the last comparison may take.
+const CLOCKS_WITHIN: Duration = Duration::from_secs(1);
+
+/// Awaits the main task, and has the clocks of all PEs compared meanwhile, and at the end.
+pub(crate) async fn with_clocks<T>(cx: Context, main: impl Future<Output = T>) -> T {
+    let now_and_then = async {
+        // While that is possible.
+        while cx.compare_clocks().await.is_ok() {
+            cx.sleep(CLOCKS_EVERY).await;
+        }
+    };
+    let result = beside(main, now_and_then).await;
+    let _ = cx.timeout(CLOCKS_WITHIN, cx.compare_clocks()).await;
+    result
 }
 
 thread_local! {
@@ -58,14 +92,14 @@ thread_local! {
 pub struct TraceSpans;
 
 impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TraceSpans {
-    fn on_enter(&self, id: &Id, _: Context<'_, S>) {
+    fn on_enter(&self, id: &Id, _: layer::Context<'_, S>) {
         // A thread that ends has none any more.
         let _ = ENTERED.try_with(|entered| {
             entered.borrow_mut().push((id.clone(), Instant::now()));
         });
     }
 
-    fn on_exit(&self, id: &Id, spans: Context<'_, S>) {
+    fn on_exit(&self, id: &Id, spans: layer::Context<'_, S>) {
         let left = ENTERED.try_with(|entered| {
             let mut entered = entered.borrow_mut();
             let at = entered.iter().rposition(|(other, _)| other == id)?;

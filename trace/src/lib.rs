@@ -10,7 +10,7 @@
 pub mod packet;
 mod reader;
 
-pub use reader::{Count, Event, Noted, Process, Reader, Sample, Slice, Thread};
+pub use reader::{Compared, Count, Event, Noted, Process, Reader, Sample, Slice, Thread};
 
 use packet::TracePacket;
 use prost::Message as _;
@@ -60,6 +60,16 @@ pub const SPANS: &str = "spans";
 
 /// What the event of a death says after the PE's name, which is `PE` and its number.
 pub const DIED: &str = "has died";
+
+/// An event that says how another PE's clock differs, in an annotation of this name.
+pub const CLOCK: &str = "clock";
+
+/// What is in it: the number of the other PE; what its clock said, and that of this PE, at the same
+/// time, in nanoseconds since 1970; and within how many that is right.
+pub const COMPARED: [&str; 4] = ["pe", "theirs_ns", "ours_ns", "error_ns"];
+
+/// When a slice began, where a clock was made wrong for testing.
+pub const TRUE_NS: &str = "true_ns";
 
 /// What is said of each: how often, how long together, and the longest.
 pub const NUMBERS: [&str; 3] = ["runs", "busy_ns", "longest_ns"];

@@ -1,7 +1,7 @@
 //! What a trace tells: which thread did what, and when; what happened to a PE, and what it counted.
 
 use crate::packet::{DebugAnnotation, Kind, TracePacket, TrackDescriptor, TrackEvent};
-use crate::{FUNCTIONS, LOST, NUMBERS, SPAN, SPANS, WORKER};
+use crate::{CLOCK, COMPARED, FUNCTIONS, LOST, NUMBERS, SPAN, SPANS, WORKER};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A thread of a PE.
@@ -76,6 +76,21 @@ pub struct Sample {
     pub value: u64,
 }
 
+/// What the clocks of two PEs said at the same time, in nanoseconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// The number of the PE that has compared.
+    pub pe: u32,
+    /// What its clock said.
+    pub ours_ns: u64,
+    /// The number of the other PE.
+    pub other: u32,
+    /// What that one's clock said.
+    pub theirs_ns: u64,
+    /// Within how many that is right.
+    pub error_ns: u64,
+}
+
 /// What a packet tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Noted {
@@ -85,6 +100,8 @@ pub enum Noted {
     Event(Event),
     /// A counter of a PE has changed.
     Sample(Sample),
+    /// A PE has compared its clock with another one's.
+    Compared(Compared),
 }
 
 /// A PE.
@@ -157,6 +174,12 @@ impl Reader {
                 let lost = event.debug_annotations.iter().filter(|of| of.name() == LOST);
                 self.lost = lost.fold(self.lost, |sum, of| sum.saturating_add(of.uint_value()));
                 let pe = *self.pes.get(&track)?;
+                if let Some(of) = event.debug_annotations.iter().find(|of| of.name() == CLOCK) {
+                    let [other, theirs_ns, ours_ns, error_ns] = entries(of, COMPARED);
+                    let other = other.try_into().ok()?;
+                    let compared = Compared { pe, ours_ns, other, theirs_ns, error_ns };
+                    return Some(Noted::Compared(compared));
+                }
                 let text = event.name.unwrap_or_default();
                 Some(Noted::Event(Event { pe, at_ns: at, text }))
             }
@@ -167,6 +190,14 @@ impl Reader {
             }
             Kind::Unspecified => None,
         }
+    }
+
+    /// The number of the PE that a packet is of, as far as that is known.
+    pub fn pe_of(&self, packet: &TracePacket) -> Option<u32> {
+        let track = packet.track_event.as_ref()?.track_uuid();
+        let of_thread = self.threads.get(&track).map(|thread| thread.pe);
+        let of_pe = || self.pes.get(&track).copied();
+        of_thread.or_else(of_pe).or_else(|| Some(self.counters.get(&track)?.0))
     }
 
     fn describe(&mut self, track: TrackDescriptor) {
@@ -219,11 +250,15 @@ impl Slice {
     }
 }
 
-fn count(of: &DebugAnnotation) -> Count {
-    let value = |name: &str| {
+/// The values of these names.
+fn entries<const N: usize>(of: &DebugAnnotation, names: [&str; N]) -> [u64; N] {
+    names.map(|name| {
         let found = of.dict_entries.iter().find(|entry| entry.name() == name);
         found.map_or(0, DebugAnnotation::uint_value)
-    };
-    let [runs, busy_ns, longest_ns] = NUMBERS.map(value);
+    })
+}
+
+fn count(of: &DebugAnnotation) -> Count {
+    let [runs, busy_ns, longest_ns] = entries(of, NUMBERS);
     Count { name: of.name().to_owned(), runs, busy_ns, longest_ns }
 }

@@ -87,6 +87,8 @@ pub(super) struct Summary<'a> {
     pub(super) counters: BTreeMap<&'a str, u64>,
     /// How long a run of the first function takes on each host, in nanoseconds.
     pub(super) by_host: Vec<(&'a str, f64)>,
+    /// Within how many nanoseconds the clocks of all PEs are right, if that is known.
+    pub(super) clocks_error_ns: Option<u64>,
     /// How many runs and spans are missing.
     pub(super) lost: u64,
 }
@@ -118,6 +120,7 @@ impl Figures {
             Noted::Slice(slice) if !slice.is_span => self.add_slice(reader, &slice),
             Noted::Slice(_) => {}
             Noted::Event(event) => self.add_event(event),
+            Noted::Compared(_) => {}
             Noted::Sample(Sample { pe, counter, value, .. }) => {
                 self.counters.entry(counter).or_default().insert(pe, value);
             }
@@ -174,8 +177,12 @@ impl Figures {
         }
     }
 
-    /// What all of it comes to.
-    pub(super) fn summed_up<'a>(&'a self, reader: &'a Reader) -> Summary<'a> {
+    /// What all of it comes to. The clocks are right within this error, if they were compared.
+    pub(super) fn summed_up<'a>(
+        &'a self,
+        reader: &'a Reader,
+        clocks_error_ns: Option<u64>,
+    ) -> Summary<'a> {
         let begin_ns = self.begin_ns.unwrap_or_default();
         let took_ns = self.end_ns.saturating_sub(begin_ns);
         let known = reader.workers();
@@ -220,6 +227,7 @@ impl Figures {
                 .filter(|(name, sum)| !GAUGES.contains(name) && *sum > 0)
                 .collect(),
             hosts,
+            clocks_error_ns,
             lost: reader.lost(),
         }
     }

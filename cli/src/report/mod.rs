@@ -40,8 +40,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     is_no_part(&arguments.output)?;
     let mut figures = Figures::default();
-    let reader = Parts::at(&arguments.trace)?.read(|reader, noted| figures.add(reader, noted))?;
-    let page = page::page(&figures.summed_up(&reader));
+    let parts = Parts::at(&arguments.trace)?;
+    let (reader, clocks) = parts.read(|reader, noted| figures.add(reader, noted))?;
+    let page = page::page(&figures.summed_up(&reader, clocks.error_ns()));
     let file = arguments.output.display();
     std::fs::write(&arguments.output, page.into_string())
         .map_err(|error| Error::from(format!("`{file}` cannot be written: {error}")))?;

@@ -134,8 +134,12 @@ fn over_time(job: &Summary<'_>) -> Markup {
     let mean = |row: &[f64]| row.iter().sum::<f64>() / row.len().max(1) as f64;
     html! {
         h2 { "Over time" }
-        @if job.hosts.len() > 1 {
-            p { "Times are those of each host's clock: these may differ." }
+        @match job.clocks_error_ns {
+            Some(error_ns) => p { "Clocks are aligned within " (duration(error_ns)) "." },
+            None if job.hosts.len() > 1 => {
+                p { "Times are those of each host's clock: these may differ." }
+            }
+            None => {}
         }
         @if let Some(svg) = charts::utilisation(job) {
             figure {

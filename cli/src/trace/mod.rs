@@ -3,8 +3,10 @@
 //! | file | what |
 //! |---|---|
 //! | `parts` | reads what there is, whole or cut off |
+//! | `clocks` | brings the clocks of all PEs to that of one |
 //! | `totals` | adds it up |
 
+pub(crate) mod clocks;
 pub(crate) mod parts;
 mod totals;
 
@@ -13,7 +15,9 @@ use parts::Parts;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
+use std::time::Duration;
 use totals::Totals;
+use ultramarine_trace::append;
 
 /// Join or read the trace that a job has recorded (`--trace FOLDER`).
 ///
@@ -61,20 +65,27 @@ fn merge(arguments: &Merge) -> Result<()> {
         Error::from(format!("`{}` cannot be written: {error}", arguments.output.display()))
     };
     let mut out = BufWriter::new(File::create(&arguments.output).map_err(named)?);
-    let mut bytes = 0;
-    parts.each(|packets| {
-        packets.for_each(drop);
-        bytes += packets.read().len();
-        out.write_all(packets.read()).map_err(named)
+    let (mut bytes, mut piece) = (0, Vec::new());
+    let (_, clocks) = parts.each(|reader, packet| {
+        piece.clear();
+        append(&packet, &mut piece);
+        bytes += piece.len();
+        // It tells of which PE the next ones are.
+        reader.next(packet);
+        out.write_all(&piece).map_err(named)
     })?;
     out.flush().map_err(named)?;
     let (count, file) = (parts.count(), arguments.output.display());
-    Ok(writeln!(std::io::stdout(), "{count} parts, {bytes} bytes in {file}")?)
+    let aligned = clocks.error_ns().map_or_else(String::new, |error_ns| {
+        format!("; clocks aligned within {:.1?}", Duration::from_nanos(error_ns))
+    });
+    Ok(writeln!(std::io::stdout(), "{count} parts, {bytes} bytes in {file}{aligned}")?)
 }
 
 fn show(arguments: &Show) -> Result<()> {
     let mut totals = Totals::default();
-    let reader = Parts::at(&arguments.trace)?.read(|reader, noted| totals.add(reader, &noted))?;
+    let parts = Parts::at(&arguments.trace)?;
+    let (reader, _) = parts.read(|reader, noted| totals.add(reader, &noted))?;
     let page = totals.page(&reader);
     let mut out = std::io::stdout();
     if arguments.json {

@@ -1,9 +1,11 @@
 //! The parts of a trace.
 
+use super::clocks::{Clocks, Comparisons};
 use crate::error::{Error, Result};
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use ultramarine_trace::packet::TracePacket;
 use ultramarine_trace::{Noted, Packets, Reader, is_part, part_name};
 
 /// This much of a file is read at once.
@@ -55,61 +57,87 @@ impl Parts {
         self.0.len()
     }
 
-    /// Has the packets of each read to the end, some at a time, and says which are cut off.
+    /// Has the packets of all read to the end, aligned, and says which parts are cut off. Returns
+    /// the reader, which knows the threads, and the clocks.
     ///
     /// # Errors
     ///
-    /// One cannot be read, or is no trace.
-    pub(super) fn each(&self, mut act: impl FnMut(&mut Packets<'_>) -> Result<()>) -> Result<()> {
+    /// One cannot be read, or is no trace; or what `act` says.
+    pub(super) fn each(
+        &self,
+        mut act: impl FnMut(&mut Reader, TracePacket) -> Result<()>,
+    ) -> Result<(Reader, Clocks)> {
+        let (mut reader, mut comparisons) = (Reader::default(), Comparisons::default());
         for path in &self.0 {
-            let not_read = |error: std::io::Error| cannot_be_read(path, &error);
-            let mut file = File::open(path).map_err(not_read)?;
-            let length = file.metadata().map_err(not_read)?.len();
-            let (mut piece, mut read) = (Vec::new(), 0);
-            loop {
-                let new = file.by_ref().take(PIECE_BYTES).read_to_end(&mut piece);
-                let is_end = new.map_err(not_read)? == 0;
-                let mut packets = Packets::of(&piece);
-                act(&mut packets)?;
-                let whole = packets.read().len();
-                piece.drain(..whole);
-                read += whole as u64;
-                if is_end || piece.len() > PACKET_BYTES_MAX {
-                    break;
+            each_packet(path, |packet| {
+                if let Some(Noted::Compared(compared)) = reader.next(packet) {
+                    comparisons.add(compared);
                 }
-            }
-            let (rest, name) = (length.saturating_sub(read), path.display());
-            if read == 0 && length > 0 && !is_part(path) {
-                return Err(Error::from(format!("`{name}` is no trace")));
-            }
-            if rest > 0 {
-                eprintln!("`{name}` is cut off, or damaged: the last {rest} bytes are left out");
-            } else if length == 0 {
-                eprintln!(
-                    "`{name}` is empty: its process was killed before it had written anything"
-                );
-            }
+                Ok(())
+            })?;
         }
-        Ok(())
+        let clocks = comparisons.clocks();
+        let mut reader = Reader::default();
+        for path in &self.0 {
+            let (read, length) = each_packet(path, |mut packet| {
+                clocks.align(reader.pe_of(&packet), &mut packet);
+                act(&mut reader, packet)
+            })?;
+            say_what_is_missing(path, read, length)?;
+        }
+        Ok((reader, clocks))
     }
 
-    /// Has everything noted that they tell. Returns the reader, which knows the threads.
+    /// Has everything noted that they tell. Returns the reader, which knows the threads, and the
+    /// clocks.
     ///
     /// # Errors
     ///
     /// One cannot be read, or is no trace.
-    pub(crate) fn read(&self, mut note: impl FnMut(&Reader, Noted)) -> Result<Reader> {
-        let mut reader = Reader::default();
-        self.each(|packets| {
-            for packet in packets {
-                if let Some(noted) = reader.next(packet) {
-                    note(&reader, noted);
-                }
+    pub(crate) fn read(&self, mut note: impl FnMut(&Reader, Noted)) -> Result<(Reader, Clocks)> {
+        self.each(|reader, packet| {
+            if let Some(noted) = reader.next(packet) {
+                note(reader, noted);
             }
             Ok(())
-        })?;
-        Ok(reader)
+        })
     }
+}
+
+/// Reads the whole packets of a file, a piece after the other. Returns how many bytes they are, and
+/// how many there are.
+fn each_packet(path: &Path, mut act: impl FnMut(TracePacket) -> Result<()>) -> Result<(u64, u64)> {
+    let not_read = |error: std::io::Error| cannot_be_read(path, &error);
+    let mut file = File::open(path).map_err(not_read)?;
+    let length = file.metadata().map_err(not_read)?.len();
+    let (mut piece, mut read) = (Vec::new(), 0);
+    loop {
+        let new = file.by_ref().take(PIECE_BYTES).read_to_end(&mut piece).map_err(not_read)?;
+        let mut packets = Packets::of(&piece);
+        packets.by_ref().try_for_each(&mut act)?;
+        let whole = packets.read().len();
+        piece.drain(..whole);
+        read += whole as u64;
+        if new == 0 || piece.len() > PACKET_BYTES_MAX {
+            return Ok((read, length));
+        }
+    }
+}
+
+/// # Errors
+///
+/// It is no trace.
+fn say_what_is_missing(path: &Path, read: u64, length: u64) -> Result<()> {
+    let (rest, name) = (length.saturating_sub(read), path.display());
+    if read == 0 && length > 0 && !is_part(path) {
+        return Err(Error::from(format!("`{name}` is no trace")));
+    }
+    if rest > 0 {
+        eprintln!("`{name}` is cut off, or damaged: the last {rest} bytes are left out");
+    } else if length == 0 {
+        eprintln!("`{name}` is empty: its process was killed before it had written anything");
+    }
+    Ok(())
 }
 
 fn cannot_be_read(path: &Path, error: &std::io::Error) -> Error {

@@ -22,7 +22,7 @@ fn recorded(folder: &Path) -> Vec<Vec<Noted>> {
 fn sums(part: &[Noted]) -> u64 {
     let slices = part.iter().filter_map(|noted| match noted {
         Noted::Slice(slice) => Some(slice),
-        Noted::Event(_) | Noted::Sample(_) => None,
+        _ => None,
     });
     let functions = slices.flat_map(|slice| &slice.functions);
     functions.filter(|of| of.name.ends_with("::sum_totient")).map(|of| of.runs).sum()
@@ -66,7 +66,9 @@ fn a_folder_that_cannot_be_written_costs_the_trace_alone() {
 #[cfg(feature = "mpi")]
 mod launched {
     use super::*;
-    use ultramarine_testkit::launcher;
+    use crate::common::NAPS;
+    use ultramarine_testkit::{beside_the_tests, launcher};
+    use ultramarine_trace::TRUE_NS;
 
     #[test]
     fn a_process_that_is_killed_leaves_what_it_has_done() {
@@ -89,5 +91,33 @@ mod launched {
         // The other survivor may hear of it when the job is about to end.
         let died = |noted: &Noted| matches!(noted, Noted::Event(of) if of.text.contains(DIED));
         assert!(parts[0].iter().any(died), "the root has heard of it");
+    }
+
+    /// Each clock is wrong, and each slice says by how much.
+    #[test]
+    fn clocks_that_are_wrong_are_aligned() {
+        let Some(mut command) = launcher() else { return };
+        let folder = folder!("clocks");
+        let flags = "--tasks 60 --shortest 100000 --longest 100000 --threads 1 --json";
+        command.args(["-n", "4", NAPS.0]).args(flags.split_whitespace());
+        command.arg("--trace").arg(&folder).env("ULTRAMARINE_CLOCK_SKEW", "3600,100");
+        run(&mut command).report();
+        let whole = folder.join("whole.pftrace");
+        let mut merge = alone(beside_the_tests("ultramarine"), "trace merge");
+        let merged = run(merge.arg(&folder).arg("-o").arg(&whole));
+        assert!(merged.succeeded().contains("; clocks aligned within "), "{}", merged.out);
+        let (mut slices, mut worst) = (0, 0);
+        for packet in Packets::of(&fs::read(&whole).expect("it was written")) {
+            let annotations = packet.track_event.iter().flat_map(|of| &of.debug_annotations);
+            let right = annotations.filter(|of| of.name() == TRUE_NS).map(|of| of.uint_value());
+            for right in right {
+                slices += 1;
+                worst = worst.max(packet.timestamp.expect("a slice has one").abs_diff(right));
+            }
+        }
+        assert!(slices >= 60, "{slices}");
+        eprintln!("{slices} slices begin within {worst} ns of the right time");
+        // The goal is 50 µs. Here others use the cores.
+        assert!(worst < 20_000_000, "a slice begins {worst} ns too early or too late");
     }
 }

@@ -1,23 +1,23 @@
 //! How what a thread has noted becomes packets. The thread that writes the file does it, since it
 //! takes ten times as long as noting.
 
+use super::Compared;
+use super::clock::{Clock, Skew};
 use super::stretch::{Count, Counts, Stretch};
 use super::track::{Item, Track};
 use std::collections::HashMap;
-use std::time::Duration;
 use ultramarine_trace::packet::{
     CounterDescriptor, DebugAnnotation, EventName, InternedData, Kind, SequenceFlags, TracePacket,
     TrackDescriptor, TrackEvent,
 };
-use ultramarine_trace::{FUNCTIONS, LOST, NUMBERS, RUN, SPAN, SPANS, append};
+use ultramarine_trace::{CLOCK, COMPARED, FUNCTIONS, LOST, NUMBERS, RUN, SPAN, SPANS, TRUE_NS, append};
 
 /// The number of a counter's track is that of its PE's track and its own, which begins here.
 const COUNTERS_FROM: u64 = 1 << 32;
 
 /// Encodes what is on one track.
 pub(super) struct Encoder {
-    /// When the recording began, since 1970.
-    began: Duration,
+    clock: Clock,
     /// What the track is called, and its sequence of packets.
     number: u32,
     /// The numbers of the names that have been written, by where these lie and their lengths.
@@ -29,9 +29,9 @@ pub(super) struct Encoder {
 
 impl Encoder {
     /// One for a track, which it describes.
-    pub(super) fn new(track: &Track, began: Duration) -> Self {
+    pub(super) fn new(track: &Track, clock: Clock) -> Self {
         let (names, counters, out) = Default::default();
-        let mut encoder = Encoder { began, number: track.number, names, counters, out };
+        let mut encoder = Encoder { clock, number: track.number, names, counters, out };
         let packet = TracePacket {
             track_descriptor: Some(track.described.clone()),
             sequence_flags: Some(SequenceFlags::Begins as u32),
@@ -48,7 +48,14 @@ impl Encoder {
                 Item::Runs(stretch) => self.encode_stretch(&stretch),
                 Item::Span { name, times } => self.encode_slice(times, (SPAN, name), Vec::new()),
                 Item::Lost { runs, at } => {
-                    self.encode_instant(LOST.to_owned(), at, vec![number(LOST, runs)]);
+                    self.encode_instant(LOST.to_owned(), at, vec![annotated(LOST, runs)]);
+                }
+                Item::Clock { compared, at } => {
+                    let Compared { pe, theirs, ours, error } = compared;
+                    let values = [pe.number().into(), theirs, ours, error];
+                    let entries = COMPARED.into_iter().zip(values);
+                    let entries = entries.map(|(name, value)| annotated(name, value)).collect();
+                    self.encode_instant(CLOCK.to_owned(), at, vec![group(CLOCK, entries)]);
                 }
                 Item::Event { text, at } => self.encode_instant(text, at, Vec::new()),
                 Item::Counters { counters, at } => {
@@ -75,8 +82,11 @@ impl Encoder {
         &mut self,
         (begin, end): (u64, u64),
         (category, name): (&str, &'static str),
-        debug_annotations: Vec<DebugAnnotation>,
+        mut debug_annotations: Vec<DebugAnnotation>,
     ) {
+        if self.clock.skew != Skew::default() {
+            debug_annotations.push(annotated(TRUE_NS, self.clock.right_at(begin)));
+        }
         let next = self.names.len() as u64 + 1;
         let number = *self.names.entry((name.as_ptr().addr(), name.len())).or_insert(next);
         let name = EventName { iid: Some(number), name: Some(readable(name).to_owned()) };
@@ -145,7 +155,7 @@ impl Encoder {
     }
 
     fn append(&mut self, at: u64, event: TrackEvent, interned_data: Option<InternedData>) {
-        let timestamp = Some(self.began.as_nanos() as u64 + at);
+        let timestamp = Some(self.clock.at(at));
         let track_event = Some(event);
         let packet = TracePacket { timestamp, interned_data, track_event, ..self.packet() };
         append(&packet, &mut self.out);
@@ -157,20 +167,21 @@ fn readable(name: &str) -> &str {
     name.trim_end_matches("::{{closure}}")
 }
 
-fn number(name: &str, value: u64) -> DebugAnnotation {
+fn annotated(name: &str, value: u64) -> DebugAnnotation {
     let (name, uint_value) = (Some(name.to_owned()), Some(value));
     DebugAnnotation { name, uint_value, ..DebugAnnotation::default() }
 }
 
+fn group(name: &str, dict_entries: Vec<DebugAnnotation>) -> DebugAnnotation {
+    let name = Some(name.to_owned());
+    DebugAnnotation { name, dict_entries, ..DebugAnnotation::default() }
+}
+
 /// How many runs or spans there were of each name, and how long they took.
 fn annotation(what: &str, counts: &Counts) -> DebugAnnotation {
-    let group = |name: &str, dict_entries| {
-        let name = Some(name.to_owned());
-        DebugAnnotation { name, dict_entries, ..DebugAnnotation::default() }
-    };
     let of_one = |Count { name, runs, busy_ns, longest_ns }: &Count| {
         let values = NUMBERS.into_iter().zip([*runs, *busy_ns, *longest_ns]);
-        group(readable(name), values.map(|(name, value)| number(name, value)).collect())
+        group(readable(name), values.map(|(name, value)| annotated(name, value)).collect())
     };
     group(what, counts.iter().map(of_one).collect())
 }

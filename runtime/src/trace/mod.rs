@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `track` | what one thread records |
 //! | `stretch` | runs that are counted together |
+//! | `clock` | what time it is |
 //! | `encoder` | how it becomes packets |
 //! | `part` | the file, and the thread that writes it |
 //!
@@ -18,11 +19,13 @@
 //! slice that stands for all of them. So no run is missing in the sums, and a trace of an hour has
 //! at most 60 MB a thread.
 
+mod clock;
 mod encoder;
 mod part;
 mod stretch;
 mod track;
 
+pub use clock::Skew;
 pub use part::{Recording, record};
 pub use ultramarine_trace::is_part;
 
@@ -98,6 +101,27 @@ pub(crate) fn note_event(pe: Pe, text: impl FnOnce() -> String) {
     if is_on() {
         part::with_pe(pe, |track| track.note_event(text(), Instant::now()));
     }
+}
+
+/// What the clock of another PE said when this process's said something else, in nanoseconds since
+/// 1970.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compared {
+    pub(crate) pe: Pe,
+    pub(crate) theirs: u64,
+    pub(crate) ours: u64,
+    /// How wrong that may be.
+    pub(crate) error: u64,
+}
+
+/// What time it is in this process's trace, in nanoseconds since 1970, if it has one.
+pub(crate) fn now() -> Option<u64> {
+    is_on().then(part::now).flatten()
+}
+
+/// A PE has compared its clock with another one's.
+pub(crate) fn note_clock(pe: Pe, compared: Compared) {
+    part::with_pe(pe, |track| track.note_clock(compared, Instant::now()));
 }
 
 /// What a PE has counted by now.

@@ -1,6 +1,7 @@
 //! The part of a trace that this process writes, and the thread that writes it.
 
 use super::CURRENT;
+use super::clock::{Clock, Skew};
 use super::encoder::Encoder;
 use super::track::Track;
 use crate::lock::Lock;
@@ -11,10 +12,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, Builder};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
 use ultramarine_trace::packet::{ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
 use ultramarine_trace::part_name;
+#[cfg(doc)]
+use ultramarine_trace::TRUE_NS;
 
 /// What is recorded is in the file after this time: no more is lost when the process is killed.
 const WRITES_EVERY: Duration = Duration::from_millis(100);
@@ -30,7 +33,7 @@ static RECORDER: Lock<Option<Recorder>> = Lock::new(None);
 
 struct Recorder {
     recording: u64,
-    began: Instant,
+    clock: Clock,
     host: String,
     /// The track of each PE, and how many of its threads have one.
     pes: BTreeMap<Pe, (Arc<Track>, u32)>,
@@ -49,12 +52,13 @@ pub struct Recording {
 
 /// Begins to record what this process does, whose first PE is `pe`, in a file of this folder. The
 /// folder is made if it is not there; the file is made anew. A process records one job at a time:
-/// what another does meanwhile is recorded as this one's.
+/// what another does meanwhile is recorded as this one's. The clock is wrong by the skew, which is
+/// for testing; then each slice says in its annotation [`TRUE_NS`] when it began.
 ///
 /// # Errors
 ///
 /// The file cannot be made, or the process records already.
-pub fn record(folder: &Path, pe: Pe, host: &str) -> io::Result<Recording> {
+pub fn record(folder: &Path, pe: Pe, host: &str, skew: Skew) -> io::Result<Recording> {
     static NUMBER: AtomicU64 = AtomicU64::new(1);
     let mut recorder = RECORDER.lock();
     if recorder.is_some() {
@@ -63,14 +67,13 @@ pub fn record(folder: &Path, pe: Pe, host: &str) -> io::Result<Recording> {
     std::fs::create_dir_all(folder)?;
     let path = folder.join(part_name(pe.number()));
     let file = File::create(&path)?;
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let began = Instant::now();
+    let clock = Clock::new(skew);
     let recording = NUMBER.fetch_add(1, Ordering::Relaxed);
     let (goes_on, ends) = mpsc::channel();
     let (writes, is_written) = mpsc::channel();
     let write = move || {
         let _writes: mpsc::Sender<()> = writes;
-        if let Err(error) = write(file, (recording, since_1970), &ends) {
+        if let Err(error) = write(file, (recording, clock), &ends) {
             stop(recording);
             let path = path.display();
             tracing::warn!("the trace `{path}` ends here, as it cannot be written: {error}");
@@ -78,7 +81,7 @@ pub fn record(folder: &Path, pe: Pe, host: &str) -> io::Result<Recording> {
     };
     Builder::new().name("trace".to_owned()).spawn(write)?;
     let (host, pes, tracks) = (host.to_owned(), BTreeMap::new(), Vec::new());
-    *recorder = Some(Recorder { recording, began, host, pes, tracks });
+    *recorder = Some(Recorder { recording, clock, host, pes, tracks });
     CURRENT.store(recording, Ordering::Relaxed);
     Ok(Recording { number: recording, goes_on: Some(goes_on), is_written })
 }
@@ -113,11 +116,11 @@ fn tracks(recording: u64) -> Vec<Arc<Track>> {
     own.flat_map(|recorder| recorder.tracks.clone()).collect()
 }
 
-/// Writes what the tracks of a recording that began then have, until it ends or the file cannot be
+/// Writes what the tracks of a recording with this clock have, until it ends or the file cannot be
 /// written.
 fn write(
     mut file: File,
-    (recording, began): (u64, Duration),
+    (recording, clock): (u64, Clock),
     ends: &mpsc::Receiver<()>,
 ) -> io::Result<()> {
     let (mut is_last, mut encoders) = (false, Vec::new());
@@ -125,7 +128,7 @@ fn write(
         is_last = ends.recv_timeout(WRITES_EVERY) != Err(mpsc::RecvTimeoutError::Timeout);
         for (at, track) in tracks(recording).into_iter().enumerate() {
             if at == encoders.len() {
-                encoders.push(Encoder::new(&track, began));
+                encoders.push(Encoder::new(&track, clock));
             }
             let items = track.take(Instant::now(), is_last);
             file.write_all(&encoders[at].encode(items))?;
@@ -137,7 +140,7 @@ fn write(
 /// Gives the calling thread a track.
 pub(super) fn join(pe: Pe, thread: &str) {
     let mut recorder = RECORDER.lock();
-    let Some(Recorder { recording, began, host, pes, tracks }) = &mut *recorder else {
+    let Some(Recorder { recording, clock, host, pes, tracks }) = &mut *recorder else {
         return;
     };
     let first = 1 + pe.number() * TRACKS_MAX;
@@ -149,7 +152,7 @@ pub(super) fn join(pe: Pe, thread: &str) {
         let process = Some(ProcessDescriptor { pid, cmdline, process_name });
         let uuid = Some(first.into());
         let described = TrackDescriptor { uuid, process, ..TrackDescriptor::default() };
-        let track = Arc::new(Track::new(*began, first, described));
+        let track = Arc::new(Track::new(clock.origin, first, described));
         tracks.push(track.clone());
         (track, 0)
     });
@@ -165,9 +168,14 @@ pub(super) fn join(pe: Pe, thread: &str) {
         thread: Some(ThreadDescriptor { pid, tid: Some(number as i32), thread_name }),
         ..TrackDescriptor::default()
     };
-    let track = Arc::new(Track::new(*began, number, described));
+    let track = Arc::new(Track::new(clock.origin, number, described));
     tracks.push(track.clone());
     track.bind(*recording);
+}
+
+/// What time it is.
+pub(super) fn now() -> Option<u64> {
+    RECORDER.lock().as_ref().map(|recorder| recorder.clock.now())
 }
 
 /// Runs `act` on the track of a PE, once one of its threads has one.
@@ -190,15 +198,15 @@ mod tests {
         let folder = place.path();
         let path = folder.join(part_name(0));
         std::os::unix::fs::symlink("/dev/full", &path).expect("the folder is our own");
-        let full = record(folder, Pe::ROOT, "here").expect("it can be opened");
-        assert!(record(folder, Pe::ROOT, "here").is_err(), "it records already");
+        let full = record(folder, Pe::ROOT, "here", Skew::default()).expect("it can be opened");
+        assert!(record(folder, Pe::ROOT, "here", Skew::default()).is_err(), "it records already");
         eventually("it cannot be written", || {
             thread::scope(|scope| drop(scope.spawn(|| join(Pe::ROOT, "worker 0"))));
             !is_on()
         });
         drop(full);
         std::fs::remove_file(&path).expect("it is there");
-        let recording = record(folder, Pe::ROOT, "here").expect("the former has ended");
+        let recording = record(folder, Pe::ROOT, "here", Skew::default()).expect("the former has ended");
         thread::scope(|scope| {
             scope.spawn(|| {
                 join(Pe::ROOT, "worker 0");

@@ -1,6 +1,6 @@
 //! What one thread records.
 
-use super::CURRENT;
+use super::{CURRENT, Compared};
 use super::stretch::{Counts, Stretch};
 use crate::lock::Lock;
 use std::cell::RefCell;
@@ -105,6 +105,8 @@ pub(super) enum Item {
     Lost { runs: u64, at: u64 },
     /// Something that happened to a PE.
     Event { text: String, at: u64 },
+    /// How another clock differs.
+    Clock { compared: Compared, at: u64 },
     /// What a PE has counted.
     Counters { counters: Vec<(String, u64)>, at: u64 },
 }
@@ -123,6 +125,7 @@ impl Item {
                     of_functions(&stretch.functions) + of_counts(&stretch.spans)
                 }
                 Item::Span { .. } | Item::Lost { .. } => 0,
+                Item::Clock { .. } => 4 * COUNT_BYTES,
                 Item::Event { text, .. } => text.len() as u64,
                 Item::Counters { counters, .. } => SLICE_BYTES * counters.len() as u64,
             }
@@ -189,6 +192,13 @@ impl Track {
         let mut noted = self.lock();
         let at = noted.since_origin(at);
         noted.give(Item::Event { text, at }, 1);
+    }
+
+    /// Notes how another clock differs.
+    pub(super) fn note_clock(&self, compared: Compared, at: Instant) {
+        let mut noted = self.lock();
+        let at = noted.since_origin(at);
+        noted.give(Item::Clock { compared, at }, 1);
     }
 
     /// Notes what a PE has counted, if there is room or it is the last time.
@@ -272,25 +282,25 @@ impl Noted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::clock::{Clock, Skew};
     use crate::trace::encoder::Encoder;
     use std::time::Duration;
     use ultramarine_trace::packet::ProcessDescriptor;
     use ultramarine_trace::{Noted, Packets, Reader, Slice};
 
-    const START: Duration = Duration::from_secs(1000);
-
     /// The calling thread has a track, in a recording that has begun just now.
-    struct Alone(Arc<Track>, Instant);
+    struct Alone(Arc<Track>, Instant, Clock);
 
     impl Alone {
         fn begin() -> Self {
-            let at = Instant::now();
+            let clock = Clock::new(Skew::default());
+            let at = clock.origin;
             let (uuid, process) = (Some(7), Some(ProcessDescriptor::default()));
             let described = TrackDescriptor { uuid, process, ..TrackDescriptor::default() };
             let track = Arc::new(Track::new(at, 7, described));
             CURRENT.store(1, Relaxed);
             track.clone().bind(1);
-            Alone(track, at)
+            Alone(track, at, clock)
         }
 
         fn run(&self, name: &'static str, (begin, end): (u64, u64)) {
@@ -312,7 +322,7 @@ mod tests {
 
         /// What is in the file, and its length.
         fn read(&self, items: Vec<Item>) -> (Reader, Vec<Noted>, usize) {
-            let bytes = Encoder::new(&self.0, START).encode(items);
+            let bytes = Encoder::new(&self.0, self.2).encode(items);
             let mut reader = Reader::default();
             let read = Packets::of(&bytes).filter_map(|packet| reader.next(packet)).collect();
             (reader, read, bytes.len())
@@ -326,7 +336,7 @@ mod tests {
     fn slices(noted: Vec<Noted>) -> Vec<Slice> {
         let slice = |noted| match noted {
             Noted::Slice(slice) => Some(slice),
-            Noted::Event(_) | Noted::Sample(_) => None,
+            _ => None,
         };
         noted.into_iter().filter_map(slice).collect()
     }
@@ -348,7 +358,7 @@ mod tests {
         alone.note_span("part", (12, 13));
         alone.note_run("two", (10, 20));
         let slices = alone.slices(alone.take(20, true));
-        let start = START.as_nanos() as u64;
+        let start = alone.2.at(0);
         let times: Vec<_> = slices
             .iter()
             .map(|slice| (&*slice.name, slice.begin_ns - start, slice.end_ns - start))
@@ -389,20 +399,20 @@ mod tests {
 
     #[test]
     fn a_pe_has_events_and_counters_that_are_written_when_they_change() {
-        let Alone(track, at) = &Alone::begin();
+        let alone = Alone::begin();
+        let Alone(track, at, _) = &alone;
         let counted = |value| vec![("waiting".to_owned(), value), ("same".to_owned(), 1)];
         for (ms, value) in [(0, 3), (1, 3), (2, 5)] {
             track.note_counters(counted(value), *at + us(1000 * ms), false);
         }
         track.note_event("it has died".to_owned(), *at + us(3000));
-        let alone = Alone(track.clone(), *at);
         let (_, noted, _) = alone.read(alone.take(4000, true));
         let texts: Vec<_> = noted
             .iter()
             .map(|noted| match noted {
                 Noted::Sample(sample) => format!("{} {}", sample.counter, sample.value),
                 Noted::Event(event) => event.text.clone(),
-                Noted::Slice(slice) => panic!("{slice:?}"),
+                other => panic!("{other:?}"),
             })
             .collect();
         assert_eq!(texts, ["waiting 3", "same 1", "waiting 5", "it has died"]);

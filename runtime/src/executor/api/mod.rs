@@ -15,9 +15,11 @@
 //! | `sleep` | sleeping and timeouts |
 //! | `waiting` | tasks that wait for the same thing |
 //! | `deaths` | which PEs have died |
+//! | `clocks` | how the clocks of PEs differ |
 //! | `statistics` | what all PEs have counted |
 
 pub(crate) mod body;
+mod clocks;
 pub(crate) mod context;
 pub(crate) mod deaths;
 pub(crate) mod fork;
