@@ -214,23 +214,12 @@ fn mean(numbers: impl Iterator<Item = f64>) -> Option<f64> {
 
 /// How many pairs of these numbers, all less than `end`, are in the wrong order.
 fn inversions(numbers: &[usize], end: usize) -> u64 {
-    // A Fenwick tree of those that came before.
-    let mut counts = vec![0_u64; end + 1];
-    let mut inversions = 0;
-    for (seen, number) in numbers.iter().enumerate() {
-        let (mut at, mut not_greater) = (number + 1, 0);
-        while at > 0 {
-            not_greater += counts[at];
-            at &= at - 1;
-        }
-        inversions += seen as u64 - not_greater;
-        at = number + 1;
-        while at <= end {
-            counts[at] += 1;
-            at += at & at.wrapping_neg();
-        }
-    }
-    inversions
+    let mut counts = vec![0; end];
+    let greater_before = |number: &usize| {
+        counts[*number] += 1;
+        counts[number + 1..].iter().sum::<u64>()
+    };
+    numbers.iter().map(greater_before).sum()
 }
 
 /// The places nearest to these wishes, by the squares of the differences, that are as far apart as
