@@ -189,13 +189,11 @@ pub(super) fn compute(
         *began = Instant::now();
     }
     let name = block.name(node.index);
-    let result = match inputs.iter().find(|input| error_of(input).is_some()) {
-        Some(failed) => failed.clone(),
-        None => {
-            let _span = TraceSpan::begin(name);
-            block.compute(node.index, &inputs).unwrap_or_else(failed)
-        }
-    };
+    let failure = inputs.iter().find(|input| error_of(input).is_some());
+    let result = failure.cloned().unwrap_or_else(|| {
+        let _span = TraceSpan::begin(name);
+        block.compute(node.index, &inputs).unwrap_or_else(failed)
+    });
     let ended = Instant::now();
     let took = ended.duration_since(std::mem::replace(began, ended));
     let took_ns = took.as_nanos() as u64;

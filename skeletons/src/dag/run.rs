@@ -188,9 +188,9 @@ where
     }
 
     /// The same, and a picture of the graph that shows which PE has computed which node. (For when
-    /// that was, have the job [traced](ultramarine_runtime::trace).) Each PE notes 16 bytes for each
-    /// node. This PE gathers them at the end. A run may join one of the same graph that is under way
-    /// or has just ended: then its picture shows what that one has computed.
+    /// that was, have the job [traced](ultramarine_runtime::trace).) Each PE notes 16 bytes for
+    /// each node. This PE gathers them at the end. A run may join one of the same graph that is
+    /// under way or has just ended: then its picture shows what that one has computed.
     ///
     /// ```
     /// use ultramarine::prelude::*;

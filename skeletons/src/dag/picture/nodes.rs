@@ -83,15 +83,15 @@ impl DrawnNode<'_> {
     /// What is known of the node, in lines.
     pub(super) fn details(&self, index: usize) -> String {
         let wanted = if self.is_wanted { ", wanted" } else { "" };
-        let mut details = format!("{}, node {index}{wanted}", self.label);
-        for (computed, pe) in self.computed {
-            details += &format!("\n{pe}: {}", duration(computed.took_ns));
-        }
-        match (self.computed, self.is_needed) {
-            ([], true) => details + "\nnot computed, or by a PE that died",
-            ([], false) => details + "\nnot needed",
-            _ => details,
-        }
+        let how = match (self.computed, self.is_needed) {
+            ([], true) => "not computed, or by a PE that died".to_owned(),
+            ([], false) => "not needed".to_owned(),
+            (computed, _) => {
+                let each = |(of, pe): &(Computed, Pe)| format!("{pe}: {}", duration(of.took_ns));
+                computed.iter().map(each).collect::<Vec<_>>().join("\n")
+            }
+        };
+        format!("{}, node {index}{wanted}\n{how}", self.label)
     }
 }
 

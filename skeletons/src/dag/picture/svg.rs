@@ -40,8 +40,9 @@ impl Picture {
 
     /// The text of an SVG file that shows a graph of at most 500 nodes; there is none of a larger
     /// one. Each node stands below its inputs, and has the colour of the PE that has computed it.
-    /// One that was not computed is dashed, and a wanted one has a thick border. An edge is coloured
-    /// if its result was needed by another PE. The tooltip of a node says how long it took.
+    /// One that was not computed is dashed, and a wanted one has a thick border. An edge is
+    /// coloured if its result was needed by another PE. The tooltip of a node says how long it
+    /// took.
     pub fn to_svg(&self) -> Option<String> {
         let nodes = (self.block.len() <= NODES_MAX).then(|| self.nodes())?;
         let inputs: Vec<&[u32]> = nodes.iter().map(|node| &node.inputs[..]).collect();
