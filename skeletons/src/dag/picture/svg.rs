@@ -1,7 +1,7 @@
 //! A picture of a small graph.
 
 use super::Picture;
-use super::layout::{Layout, Link, Sizes};
+use super::layout::{Layout, Link};
 use super::nodes::{COLOURS_LEN, DrawnNode, Share, colours, duration};
 use std::fmt::Write as _;
 use ultramarine_topology::Pe;
@@ -48,7 +48,7 @@ impl Picture {
         let inputs: Vec<&[u32]> = nodes.iter().map(|node| &node.inputs[..]).collect();
         let letters = nodes.iter().map(|node| node.label.chars().count()).max().unwrap_or(0);
         let width = (letters.clamp(10, LABEL_MAX) as f64) * LETTER + 14.0;
-        let layout = Layout::new(&inputs, &Sizes { node: width, bend: 8.0, gap: 16.0 });
+        let layout = Layout::new(&inputs, width);
         let whole = layout.width.max(WIDTH_MIN);
         let left = MARGIN + (whole - layout.width) / 2.0;
         let mut drawing = Drawing { svg: String::new(), nodes, layout, width, left, top: 0.0 };
