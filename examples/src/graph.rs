@@ -1,12 +1,12 @@
-//! The flags of the examples that compute a graph: `--dot`, `--svg` and `--timeline` write who has
-//! computed what to files. `--progress` shows the number of computed nodes.
+//! The flags of the examples that compute a graph: `--dot` and `--svg` write who has computed what
+//! to files. `--progress` shows the number of computed nodes.
 
 use crate::whole_file::WholeFile;
 use crate::{Job, JournalFlags};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use ultramarine::skeletons::dag::{Builder, Dag, Trace, Wanted};
+use ultramarine::skeletons::dag::{Builder, Dag, Picture, Wanted};
 use ultramarine::{Error, Portable, Result, Stateless, progress_display};
 
 /// How often progress is shown.
@@ -21,9 +21,6 @@ pub struct GraphFlags {
     /// Write the same to this file as an SVG picture, if the graph has at most 500 nodes.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Write when which thread has computed which node to this file, for Perfetto.
-    #[arg(long, value_name = "FILE")]
-    timeline: Option<PathBuf>,
 }
 
 /// A graph that is computed, and the files that show that.
@@ -31,14 +28,13 @@ pub struct GraphFlags {
 pub struct GraphRun {
     files: Vec<(Format, WholeFile)>,
     journal: Option<JournalFlags>,
-    trace: Option<Trace>,
+    picture: Option<Picture>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Format {
     Dot,
     Svg,
-    Timeline,
 }
 
 impl GraphFlags {
@@ -52,7 +48,6 @@ impl GraphFlags {
         let flags = [
             (Format::Dot, "--dot", "graph", &self.dot),
             (Format::Svg, "--svg", "picture", &self.svg),
-            (Format::Timeline, "--timeline", "timeline", &self.timeline),
         ];
         let mut files = Vec::new();
         let journal_file = journal.as_ref().and_then(|journal| journal.file.as_deref());
@@ -69,7 +64,7 @@ impl GraphFlags {
             paths.push(real(path));
             files.push((format, WholeFile::at(path, what)?));
         }
-        Ok(GraphRun { files, journal, trace: None })
+        Ok(GraphRun { files, journal, picture: None })
     }
 }
 
@@ -97,7 +92,7 @@ impl GraphRun {
     {
         let cx = &job.cx;
         if self.files.iter().any(|(format, _)| *format == Format::Svg) {
-            let (nodes, most) = (graph.nodes(cx)?, Trace::SVG_NODES_MAX);
+            let (nodes, most) = (graph.nodes(cx)?, Picture::SVG_NODES_MAX);
             if nodes > most {
                 return Err(Error::other(format!(
                     "--svg: the graph has {nodes} nodes, and a picture shows at most {most}; take \
@@ -115,8 +110,8 @@ impl GraphRun {
         if self.files.is_empty() {
             return Ok(graph.run(cx).await?);
         }
-        let (results, trace) = graph.traced_run(cx).await?;
-        self.trace = Some(trace);
+        let (results, picture) = graph.run_with_picture(cx).await?;
+        self.picture = Some(picture);
         Ok(results)
     }
 
@@ -126,12 +121,12 @@ impl GraphRun {
     ///
     /// One cannot be written.
     pub fn finish(self) -> Result<()> {
-        let Some(trace) = self.trace else { return Ok(()) };
+        let Some(picture) = self.picture else { return Ok(()) };
         for (format, file) in self.files {
             let text = match format {
-                Format::Dot => trace.to_dot()?,
-                Format::Svg => trace.to_svg()?,
-                Format::Timeline => trace.to_timeline(),
+                Format::Dot => picture.to_dot(),
+                // `run` has refused what is too large.
+                Format::Svg => picture.to_svg().unwrap_or_default(),
             };
             file.save(|file| file.write_all(text.as_bytes()))?;
         }

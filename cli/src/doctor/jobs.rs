@@ -199,7 +199,7 @@ fn clocks(hosts: &[Value]) -> Option<Check> {
         return Some(Check::ok("clocks", found));
     }
     let found = format!("the clock of {name} is {ahead_ms:+.0} ms off the first process's");
-    let mend = "have chrony or ntpd set the clocks; until then times in logs and timelines of \
+    let mend = "have chrony or ntpd set the clocks; until then times in logs and traces of \
                 different hosts cannot be compared";
     Some(Check::warning("clocks", found, mend))
 }

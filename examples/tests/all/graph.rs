@@ -1,6 +1,7 @@
 //! The files by which examples show a graph and its run.
 
 use crate::common::{KARATSUBA, TASK_BENCH};
+use crate::trace::{recorded, spans};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -9,30 +10,27 @@ use ultramarine_testkit::{alone, run};
 /// Two products.
 const SMALL: &str = "--threshold 16 123456789012345 543210987654321";
 
-/// The PEs that computed the nodes of a timeline, and the number of nodes, each computed once.
-fn timeline(file: &Path) -> (BTreeSet<u64>, usize) {
-    let json = fs::read_to_string(file).expect("it was written");
-    let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
-    let events = json["traceEvents"].as_array().expect("a list").iter();
-    let computed: Vec<_> = events.filter(|event| event["ph"] == "X").collect();
-    let nodes: BTreeSet<_> = computed.iter().filter_map(|e| e["args"]["node"].as_u64()).collect();
-    let pes = computed.iter().filter_map(|event| event["pid"].as_u64()).collect();
-    (pes, nodes.len())
+/// The PEs that computed the nodes of a DOT file, and the number of those nodes.
+fn computed(dot: &Path) -> (BTreeSet<u32>, usize) {
+    let dot = fs::read_to_string(dot).expect("it was written");
+    let pe = |line: &str| line.split_once("· PE ")?.1.split_once('"')?.0.parse().ok();
+    let pes: Vec<u32> = dot.lines().filter_map(pe).collect();
+    (pes.iter().copied().collect(), pes.len())
 }
 
 #[test]
-fn all_three_files_are_written() {
+fn both_files_are_written_and_each_node_is_in_the_trace() {
     let folder = tempfile::tempdir().expect("there is room");
-    let [dot, svg, json] = ["g.dot", "g.svg", "g.json"].map(|name| folder.path().join(name));
+    let [dot, svg, trace] = ["g.dot", "g.svg", "trace"].map(|name| folder.path().join(name));
     fs::write(&dot, "a former file").expect("there is room");
     let mut command = alone(KARATSUBA, SMALL);
     command.args("--pes 3 --threads 1 --json --progress".split(' '));
-    command.arg("--dot").arg(&dot).arg("--svg").arg(&svg).arg("--timeline").arg(&json);
+    command.arg("--dot").arg(&dot).arg("--svg").arg(&svg).arg("--trace").arg(&trace);
     assert_eq!(run(&mut command).report()["result"], "67063084292027052277861592745");
-    let [dot, svg] = [dot, svg].map(|path| fs::read_to_string(path).expect("it was written"));
-    let (_, nodes) = timeline(&json);
-    assert_eq!(dot.matches("label=\"product").count(), nodes, "{dot}");
+    let (_, nodes) = computed(&dot);
+    let svg = fs::read_to_string(svg).expect("it was written");
     assert_eq!(svg.matches("<g>").count(), nodes, "{svg}");
+    assert_eq!(spans(&recorded(&trace)[0], "::product"), nodes as u64);
     assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 3);
 }
 
@@ -44,7 +42,6 @@ fn what_cannot_be_shown_is_refused_before_the_work() {
     for (flags, why) in [
         ("--dot no/such.dot", "cannot write the graph no/such.dot: No such file"),
         ("--svg .", "cannot write the picture .: something else than a file is there"),
-        ("--timeline /dev/full", "cannot write the timeline /dev/full: something else"),
         ("--dot here --svg here", "--svg: here is that of another flag, too"),
         ("--svg here", "--svg: the graph has 100001 nodes, and a picture shows at most 500"),
         ("--dot here --skeleton rayon", "--dot: the skeleton rayon has no graph"),
@@ -68,26 +65,26 @@ mod mpi {
     #[test]
     fn processes_show_what_they_computed() {
         let folder = tempfile::tempdir().expect("there is room");
-        let json = folder.path().join("g.json");
+        let dot = folder.path().join("g.dot");
         let Some(mut command) = KARATSUBA.launched(3, MIDDLE) else { return };
-        let ended = run(command.args(["--json", "--timeline"]).arg(&json));
+        let ended = run(command.args(["--json", "--dot"]).arg(&dot));
         assert_eq!(ended.report()["result"], "1219326311370217952237463801111263526900");
-        let (pes, nodes) = timeline(&json);
+        let (pes, nodes) = computed(&dot);
         assert_eq!(pes, BTreeSet::from([0, 1, 2]));
         assert!(nodes > 30 && nodes % 3 == 1, "{nodes}");
     }
 
-    /// What the dead had noted is lost, and what was computed again is there.
+    /// What the dead had computed is not known, and what was computed again is there.
     #[test]
-    fn a_timeline_comes_though_processes_die() {
+    fn a_picture_comes_though_processes_die() {
         let folder = tempfile::tempdir().expect("there is room");
-        let json = folder.path().join("g.json");
+        let dot = folder.path().join("g.dot");
         let factor = "7".repeat(40_000);
         let flags = "--threshold 512 --json --progress --kill-at 0.05,0.2";
         let Some(mut command) = KARATSUBA.launched(4, flags) else { return };
-        let ended = run(command.args([&factor, &factor]).arg("--timeline").arg(&json));
+        let ended = run(command.args([&factor, &factor]).arg("--dot").arg(&dot));
         let square = factor.parse::<BigUint>().expect("it is a number").pow(2);
         assert_eq!(ended.report()["result"], square.to_string());
-        assert!(timeline(&json).0.contains(&0));
+        assert!(computed(&dot).0.contains(&0));
     }
 }

@@ -5,10 +5,10 @@ use crate::common::SUM_EULER;
 use std::fs;
 use std::path::Path;
 use ultramarine_testkit::{alone, folder, run};
-use ultramarine_trace::{DIED, Noted, Packets, Reader, is_part};
+use ultramarine_trace::{DIED, Noted, Packets, Reader, Slice, is_part};
 
 /// What is in each part, by name.
-fn recorded(folder: &Path) -> Vec<Vec<Noted>> {
+pub(crate) fn recorded(folder: &Path) -> Vec<Vec<Noted>> {
     let files = fs::read_dir(folder).expect("it is there").map(|file| file.expect("a file").path());
     let mut parts: Vec<_> = files.filter(|file| is_part(file)).collect();
     parts.sort();
@@ -19,13 +19,24 @@ fn recorded(folder: &Path) -> Vec<Vec<Noted>> {
     parts.into_iter().map(|part| noted(fs::read(part).expect("it is there"))).collect()
 }
 
-fn sums(part: &[Noted]) -> u64 {
-    let slices = part.iter().filter_map(|noted| match noted {
+fn slices(part: &[Noted]) -> impl Iterator<Item = &Slice> {
+    part.iter().filter_map(|noted| match noted {
         Noted::Slice(slice) => Some(slice),
         _ => None,
-    });
-    let functions = slices.flat_map(|slice| &slice.functions);
+    })
+}
+
+fn sums(part: &[Noted]) -> u64 {
+    let functions = slices(part).flat_map(|slice| &slice.functions);
     functions.filter(|of| of.name.ends_with("::sum_totient")).map(|of| of.runs).sum()
+}
+
+/// The number of spans whose names end so.
+pub(crate) fn spans(part: &[Noted], name: &str) -> u64 {
+    let alone = slices(part).filter(|slice| slice.is_span && slice.name.ends_with(name));
+    let counted = slices(part).flat_map(|slice| &slice.spans);
+    let counted = counted.filter(|of| of.name.ends_with(name)).map(|of| of.runs);
+    alone.count() as u64 + counted.sum::<u64>()
 }
 
 /// The last value of a counter of the part's first PE.

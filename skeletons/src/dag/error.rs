@@ -68,6 +68,9 @@ pub enum DagError {
         /// What the panic said.
         message: String,
     },
+    /// A picture is wanted of a graph that is built [in blocks](super::Dag::blocks).
+    #[error("a graph that is built in blocks has no picture, since no PE has all of its edges")]
+    InBlocks,
     /// The journal cannot be used or written.
     #[error("{message}")]
     Journal {

@@ -23,8 +23,8 @@ pub(super) struct RunOptions {
     pub(super) memory: u64,
     /// Whether a result is dropped as soon as all known readers have it.
     pub(super) drops_used: bool,
-    /// Whether each PE notes when it has computed which node.
-    pub(super) is_traced: bool,
+    /// Whether each PE notes which nodes it has computed, for a picture.
+    pub(super) is_drawn: bool,
     /// How long a PE waits until it says that it has computed more nodes, if it should.
     pub(super) report_after: Option<Duration>,
 }

@@ -6,14 +6,15 @@ use super::graph::{Built, Extent, Supplied};
 use super::handles::{NodeId, Wanted};
 use super::invitation::{Head, Invitation, digest_of, maker};
 use super::part::{RunPart, delivered, warn_of};
+use super::picture::Picture;
 use super::progress::Watch;
 use super::run::Dag;
-use super::trace::{Trace, TracedGraph};
 use super::value::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use ultramarine_group::Opened;
 use ultramarine_runtime::code::Stateless;
+use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::{Context, Portable};
 
 /// See the [module](self). Dropping it ends the run everywhere, unless another program on this PE
@@ -38,6 +39,9 @@ where
     /// Joins the run of this graph, or makes it.
     pub(super) fn open(cx: &Context, dag: Dag<F, A>) -> Result<Self, DagError> {
         let Dag { build, argument, options, watch } = dag;
+        if options.is_drawn && options.extent != Extent::Whole {
+            return Err(DagError::InBlocks);
+        }
         let argument = Arc::new(argument);
         let make = maker(build, argument.clone(), options.extent, cx.pes());
         let last = make(options.extent.last_block())?;
@@ -132,12 +136,12 @@ where
     }
 
     /// Who has computed what. After that the run is over.
-    pub(super) async fn trace(self) -> Result<Trace, DagError> {
-        let options = self.invitation.head.options;
+    pub(super) async fn picture(self) -> Result<Picture, DagError> {
         let block = self.run.member().with(|_, part| part.pool.block(0).cloned()).flatten();
-        let block = block.filter(|_| options.extent == Extent::Whole);
-        let graph = block.map(|block| TracedGraph { block, wanted: self.returned.clone() });
-        Ok(Trace::gather(self.cx(), self.run.id(), graph).await?)
+        // The results are there, so the run is closed only if the job ends.
+        let block = block.ok_or(TaskError::ShuttingDown)?;
+        let wanted = self.returned.clone();
+        Ok(Picture::gather(self.cx(), self.run.id(), block, wanted).await?)
     }
 }
 

@@ -6,8 +6,8 @@ use super::graph::Built;
 use super::handles::{NodeId, Wanted};
 use super::host::Host;
 use super::part::delivered;
+use super::picture::Picture;
 use super::run::Dag;
-use super::trace::Trace;
 use super::value::Value;
 use crate::journal::{JournalError, JournalFile, Journalled, Kept, identity};
 use futures_util::future::try_join;
@@ -33,15 +33,18 @@ where
         Ok(W::results(self.compute(cx).await?.0))
     }
 
-    /// The same, and [which PE has computed which node, and when](Dag::traced_run).
+    /// The same, and a [picture](Dag::run_with_picture).
     ///
     /// # Errors
     ///
     /// As for [`run`](Self::run).
-    pub async fn traced_run(mut self, cx: &Context) -> Result<(W::Results, Trace), DagError> {
-        self.skeleton.options.is_traced = true;
+    pub async fn run_with_picture(
+        mut self,
+        cx: &Context,
+    ) -> Result<(W::Results, Picture), DagError> {
+        self.skeleton.options.is_drawn = true;
         let (values, host) = self.compute(cx).await?;
-        Ok((W::results(values), host.trace().await?))
+        Ok((W::results(values), host.picture().await?))
     }
 
     async fn compute(self, cx: &Context) -> Result<(Vec<Value>, Host<F, A>), DagError> {

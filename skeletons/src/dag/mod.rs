@@ -15,7 +15,7 @@
 //! | How does a program ask for it? | `run`, `kept` (with a journal), `stream` (without end) |
 //! | How does a run begin, how do others join it? | `host`, `invitation`, and [`ultramarine_group`] |
 //! | How far is it? | `progress` |
-//! | Which PE has computed which node, and when? | `trace` |
+//! | Which PE has computed which node? | `picture` |
 //!
 //! Source: T. C. Leliveld, *A Resiliency-First Approach to Distributed DAG Computations* (2017),
 //! ch. 2 to 4.
@@ -34,12 +34,12 @@ mod local;
 mod messages;
 mod neighbours;
 mod part;
+mod picture;
 #[doc(hidden)]
 pub mod pool;
 mod progress;
 mod run;
 mod stream;
-mod trace;
 mod value;
 
 pub use assignment::Assignment;
@@ -47,9 +47,9 @@ pub use builder::Builder;
 pub use error::DagError;
 pub use handles::{Inputs, Node, NodeId, Wanted};
 pub use local::{evaluate, evaluate_blocks};
+pub use picture::Picture;
 pub use run::{Dag, dag};
 pub use stream::DagStream;
-pub use trace::{PictureError, Span, Trace};
 
 /// The number of runs that this PE knows and that are not over: for tests that none is left behind.
 #[doc(hidden)]

@@ -10,9 +10,9 @@ use super::graph::Graph;
 use super::handles::NodeId;
 use super::invitation::RunInvitation;
 use super::messages::Outbox;
+use super::picture::Computed;
 use super::pool::{Pool, PoolEffect, PoolMessage, Shortage, Weighed};
 use super::progress::Counts;
-use super::trace::Notes;
 use super::value::{Value, error_of, failed};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use std::time::Instant;
 use ultramarine_group::{GroupId, Hosted, Member, Opening, Part};
 use ultramarine_runtime::error::TaskError;
 use ultramarine_runtime::executor::Context;
+use ultramarine_runtime::trace::TraceSpan;
 use ultramarine_topology::Pe;
 
 /// What one pool sends to another, as it arrives.
@@ -36,7 +37,8 @@ pub(super) struct RunPart {
     delivered: BTreeMap<NodeId, Value>,
     /// Who waits for which of them.
     wakers: BTreeMap<NodeId, Vec<Waker>>,
-    pub(super) notes: Notes,
+    /// What this PE has computed, if the program wants a picture.
+    pub(super) computed: Vec<Computed>,
     pub(super) counts: Counts,
     /// Whether to tell all PEs again how far the stream is that this PE's program consumes.
     must_tell_first: bool,
@@ -56,7 +58,7 @@ impl RunPart {
             pool,
             delivered: BTreeMap::new(),
             wakers: BTreeMap::new(),
-            notes: Notes::begin(),
+            computed: Vec::new(),
             counts: Counts::default(),
             must_tell_first: false,
         }
@@ -182,26 +184,28 @@ pub(super) fn compute(
     let Some((graph, block, inputs)) = found else {
         return run.act(|part| part.pool.skipped(node));
     };
-    if graph.options.is_traced {
+    if graph.options.is_drawn {
         // What was sent in between is not the node's.
         *began = Instant::now();
     }
-    let result = match inputs.iter().find(|input| error_of(input).is_some()) {
-        Some(failed) => failed.clone(),
-        None => block.compute(node.index, &inputs).unwrap_or_else(failed),
-    };
-    let ended = Instant::now();
-    let began = std::mem::replace(began, ended);
-    let result = graph.weighed(result, ended.duration_since(began).as_nanos() as u64);
     let name = block.name(node.index);
+    let failure = inputs.iter().find(|input| error_of(input).is_some());
+    let result = failure.cloned().unwrap_or_else(|| {
+        let _span = TraceSpan::begin(name);
+        block.compute(node.index, &inputs).unwrap_or_else(failed)
+    });
+    let ended = Instant::now();
+    let took = ended.duration_since(std::mem::replace(began, ended));
+    let took_ns = took.as_nanos() as u64;
+    let result = graph.weighed(result, took_ns);
     let result = graph.computed(node, name, result);
     run.act_in(|now, part| {
         if part.number != number {
             return;
         }
         part.counts.note_computed();
-        if graph.options.is_traced {
-            part.notes.note(node, name, began..ended);
+        if graph.options.is_drawn {
+            part.computed.push(Computed { index: node.index, took_ns });
         }
         if now.opening > id.opening && error_of(&result.result).is_some() {
             // It has failed in the opening before, and may go well in this one.

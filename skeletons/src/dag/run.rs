@@ -7,9 +7,9 @@ use super::graph::{Extent, RunOptions};
 use super::handles::Wanted;
 use super::host::Host;
 use super::invitation::maker;
+use super::picture::Picture;
 use super::progress::Watch;
 use super::stream::DagStream;
-use super::trace::Trace;
 use super::value::Value;
 use crate::journal::Journalled;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ where
         assignment: Assignment::default(),
         memory: u64::MAX,
         drops_used: false,
-        is_traced: false,
+        is_drawn: false,
         report_after: None,
     };
     Dag { build, argument, options, watch: None }
@@ -187,10 +187,10 @@ where
         Ok(W::results(self.compute(cx).await?.0))
     }
 
-    /// The same, and which PE has computed which node, and when: as a timeline, or as a picture of
-    /// the graph. Each PE notes about 50 bytes for each node. This PE gathers them at the end. A
-    /// run may join one of the same graph that is under way or has just ended: then its trace has
-    /// what that one has computed.
+    /// The same, and a picture of the graph that shows which PE has computed which node. (For when
+    /// that was, have the job [traced](ultramarine_runtime::trace).) Each PE notes 16 bytes for
+    /// each node. This PE gathers them at the end. A run may join one of the same graph that is
+    /// under way or has just ended: then its picture shows what that one has computed.
     ///
     /// ```
     /// use ultramarine::prelude::*;
@@ -201,23 +201,25 @@ where
     ///         let numbers: Vec<_> = (0..100).map(|n| g.source(|n| n * n, n)).collect();
     ///         g.reduce(|(), all: &[&u64]| all.iter().copied().sum(), (), numbers)
     ///     };
-    ///     let (sum, trace) = dag(build, ()).traced_run(cx).await?;
-    ///     // A graph of more than 500 nodes is too large for a picture.
-    ///     if let Ok(picture) = trace.to_svg() {
-    ///         std::fs::write("sum.svg", picture)?;
+    ///     let (sum, picture) = dag(build, ()).run_with_picture(cx).await?;
+    ///     match picture.to_svg() {
+    ///         Some(svg) => std::fs::write("sum.svg", svg)?,
+    ///         None => std::fs::write("sum.dot", picture.to_dot())?,
     ///     }
-    ///     std::fs::write("sum.json", trace.to_timeline())?;
     ///     Ok(sum)
     /// }
     /// ```
     ///
     /// # Errors
     ///
-    /// As for [`run`](Self::run).
-    pub async fn traced_run(mut self, cx: &Context) -> Result<(W::Results, Trace), DagError> {
-        self.options.is_traced = true;
+    /// As for [`run`](Self::run); or the graph is built [in blocks](Self::blocks).
+    pub async fn run_with_picture(
+        mut self,
+        cx: &Context,
+    ) -> Result<(W::Results, Picture), DagError> {
+        self.options.is_drawn = true;
         let (values, host) = self.compute(cx).await?;
-        Ok((W::results(values), host.trace().await?))
+        Ok((W::results(values), host.picture().await?))
     }
 
     pub(super) async fn compute(self, cx: &Context) -> Result<(Vec<Value>, Host<F, A>), DagError> {

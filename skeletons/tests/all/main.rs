@@ -7,7 +7,7 @@ mod bsp_moves;
 mod common;
 mod dag;
 mod dag_extents;
-mod dag_trace;
+mod dag_picture;
 mod depth;
 mod divide;
 mod divide_thieves;

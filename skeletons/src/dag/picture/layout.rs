@@ -18,6 +18,10 @@ const SWEEPS: usize = 12;
 /// How often points are moved, down and up.
 const MOVES: usize = 12;
 
+/// The width of a bend, and the gap between two points, in pixels.
+const BEND: f64 = 8.0;
+const GAP: f64 = 16.0;
+
 /// A line from a point to one in the next row.
 #[derive(Clone, Copy)]
 pub(super) struct Link {
@@ -44,16 +48,9 @@ pub(super) struct Layout {
     place: Vec<usize>,
 }
 
-/// The space that a point takes, and the gap between two, in pixels.
-pub(super) struct Sizes {
-    pub(super) node: f64,
-    pub(super) bend: f64,
-    pub(super) gap: f64,
-}
-
 impl Layout {
-    /// Nodes with these inputs, each of which has a smaller number.
-    pub(super) fn new(inputs: &[&[u32]], sizes: &Sizes) -> Self {
+    /// Nodes of this width with these inputs, each of which has a smaller number.
+    pub(super) fn new(inputs: &[&[u32]], width: f64) -> Self {
         let mut row = rows(inputs);
         let links = links(inputs, &mut row);
         let (mut above, mut below) = (vec![Vec::new(); row.len()], vec![Vec::new(); row.len()]);
@@ -70,7 +67,7 @@ impl Layout {
         let mut layout = Layout { links, row, x, width: 0.0, rows, order, above, below, place };
         (0..rows).for_each(|row| layout.note_places(row));
         layout.lessen_crossings();
-        layout.spread(inputs.len(), sizes);
+        layout.spread(inputs.len(), width);
         layout
     }
 
@@ -128,10 +125,10 @@ impl Layout {
         (0..self.rows.saturating_sub(1)).map(between).sum()
     }
 
-    fn spread(&mut self, nodes: usize, sizes: &Sizes) {
-        let half = |point: usize| if point < nodes { sizes.node / 2.0 } else { sizes.bend / 2.0 };
+    fn spread(&mut self, nodes: usize, width: f64) {
+        let half = |point: usize| if point < nodes { width / 2.0 } else { BEND / 2.0 };
         // The least distance of the middles of two neighbours.
-        let apart = |a: usize, b: usize| half(a) + half(b) + sizes.gap;
+        let apart = |a: usize, b: usize| half(a) + half(b) + GAP;
         for turn in 0..MOVES {
             for row in 0..self.rows {
                 let row = if turn % 2 == 0 { row } else { self.rows - 1 - row };
@@ -214,23 +211,12 @@ fn mean(numbers: impl Iterator<Item = f64>) -> Option<f64> {
 
 /// How many pairs of these numbers, all less than `end`, are in the wrong order.
 fn inversions(numbers: &[usize], end: usize) -> u64 {
-    // A Fenwick tree of those that came before.
-    let mut counts = vec![0_u64; end + 1];
-    let mut inversions = 0;
-    for (seen, number) in numbers.iter().enumerate() {
-        let (mut at, mut not_greater) = (number + 1, 0);
-        while at > 0 {
-            not_greater += counts[at];
-            at &= at - 1;
-        }
-        inversions += seen as u64 - not_greater;
-        at = number + 1;
-        while at <= end {
-            counts[at] += 1;
-            at += at & at.wrapping_neg();
-        }
-    }
-    inversions
+    let mut counts = vec![0; end];
+    let greater_before = |number: &usize| {
+        counts[*number] += 1;
+        counts[number + 1..].iter().sum::<u64>()
+    };
+    numbers.iter().map(greater_before).sum()
 }
 
 /// The places nearest to these wishes, by the squares of the differences, that are as far apart as
@@ -255,13 +241,11 @@ fn nearest(wishes: &[f64], least: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    const SIZES: Sizes = Sizes { node: 10.0, bend: 2.0, gap: 2.0 };
-
     #[test]
     fn nodes_are_below_their_inputs_and_apart() {
         // 5 reads 0, past a row; 3 is read by 4 only, which is late.
         let inputs: [&[u32]; 6] = [&[], &[0], &[0, 1], &[], &[2, 3], &[0, 2]];
-        let layout = Layout::new(&inputs, &SIZES);
+        let layout = Layout::new(&inputs, 10.0);
         assert_eq!(layout.row[..6], [0, 1, 2, 2, 3, 3]);
         assert_eq!(layout.row[6..], [1, 2], "two bends for both readers of node 0");
         for link in &layout.links {
@@ -269,7 +253,7 @@ mod tests {
         }
         for order in &layout.order {
             for two in order.windows(2) {
-                assert!(layout.x[two[1]] - layout.x[two[0]] > 7.9);
+                assert!(layout.x[two[1]] - layout.x[two[0]] > 23.9);
             }
         }
         assert!(layout.x.iter().all(|x| *x >= 0.9 && *x < layout.width));
@@ -280,7 +264,7 @@ mod tests {
         // Two trees of four leaves each, whose leaves were built in turn.
         let inputs: [&[u32]; 12] =
             [&[], &[], &[], &[], &[], &[], &[], &[], &[0, 4], &[1, 5], &[2, 6], &[3, 7]];
-        let layout = Layout::new(&inputs, &SIZES);
+        let layout = Layout::new(&inputs, 10.0);
         assert_eq!(layout.crossings(), 0);
         for parent in 8..12 {
             let above: Vec<f64> = layout.above[parent].iter().map(|leaf| layout.x[*leaf]).collect();
@@ -292,31 +276,31 @@ mod tests {
     fn crossings_are_counted_and_lessened() {
         // Each node of the lower row reads one of the upper, in the opposite order.
         let inputs: [&[u32]; 6] = [&[], &[], &[], &[2], &[1], &[0]];
-        let layout = Layout::new(&inputs, &SIZES);
+        let layout = Layout::new(&inputs, 10.0);
         assert_eq!((layout.crossings(), layout.rows), (0, 2));
         // Two that read the same two: one crossing, whatever the order.
         let inputs: [&[u32]; 4] = [&[], &[], &[0, 1], &[0, 1]];
-        assert_eq!(Layout::new(&inputs, &SIZES).crossings(), 1);
+        assert_eq!(Layout::new(&inputs, 10.0).crossings(), 1);
         // Three that read the same three.
         let inputs: [&[u32]; 6] = [&[], &[], &[], &[0, 1, 2], &[0, 1, 2], &[0, 1, 2]];
-        assert_eq!(Layout::new(&inputs, &SIZES).crossings(), 9);
+        assert_eq!(Layout::new(&inputs, 10.0).crossings(), 9);
     }
 
     #[test]
     fn points_stand_in_the_middle_of_what_they_are_linked_with() {
         let inputs: [&[u32]; 5] = [&[], &[], &[0, 1], &[], &[2, 3]];
-        let layout = Layout::new(&inputs, &SIZES);
+        let layout = Layout::new(&inputs, 10.0);
         assert_eq!(layout.row, [0, 0, 1, 1, 2]);
-        // The last is on its way to 17.
-        let expected = [5.0, 17.0, 11.0, 23.0, 18.125];
+        // The last is on its way to 31.
+        let expected = [5.0, 31.0, 18.0, 44.0, 33.4375];
         let is_near = |(x, expected): (&f64, f64)| (x - expected).abs() < 0.01;
         assert!(layout.x.iter().zip(expected).all(is_near), "{:?}", layout.x);
-        assert!((layout.width - 28.0).abs() < 0.01, "{}", layout.width);
+        assert!((layout.width - 49.0).abs() < 0.01, "{}", layout.width);
     }
 
     #[test]
     fn an_empty_graph_has_no_rows() {
-        assert_eq!(Layout::new(&[], &SIZES).rows, 0);
+        assert_eq!(Layout::new(&[], 10.0).rows, 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use ultramarine::skeletons::dag::{Builder, DagError, Node, PictureError, Trace, dag};
+use ultramarine::skeletons::dag::{Builder, DagError, Node, Picture, dag};
 use ultramarine::{Context, Pe};
 use ultramarine_testkit::{PATIENCE, racks};
 
@@ -34,19 +34,23 @@ fn pairs(g: &mut Builder, pairs: &u64) -> (Node<Vec<u32>>, Node<Vec<u32>>) {
     (g.reduce(concat, (), middle), last)
 }
 
-/// The PE of each node of a trace in which each is computed once.
-fn pes(trace: &Trace) -> BTreeMap<u32, u32> {
-    let pes = trace.spans.iter().map(|span| (span.node.index, span.pe.number()));
-    let pes: BTreeMap<u32, u32> = pes.collect();
-    assert_eq!(pes.len(), trace.spans.len(), "each node once: {:?}", trace.spans);
-    pes
+/// The PE of each node that a picture shows as computed, each once.
+fn pes(picture: &Picture) -> BTreeMap<u32, u32> {
+    let dot = picture.to_dot();
+    let node = |line: &str| {
+        let (index, rest) = line.trim().strip_prefix('n')?.split_once(" [")?;
+        let (tooltip, pe) = rest.split_once("· PE ")?;
+        assert_eq!(tooltip.matches("PE ").count(), 1, "{line}");
+        Some((index.parse().ok()?, pe.split_once('"')?.0.parse().ok()?))
+    };
+    dot.lines().filter_map(node).collect()
 }
 
 #[test]
-fn a_trace_tells_who_computed_what() {
+fn a_picture_tells_who_computed_what() {
     job(racks(&[2, 1], 1), async |cx| {
-        let ((all, last), trace) = dag(pairs, 10).traced_run(&cx).await.unwrap();
-        let pes = pes(&trace);
+        let ((all, last), picture) = dag(pairs, 10).run_with_picture(&cx).await.unwrap();
+        let pes = pes(&picture);
         // All but one: 20 leaves, 10 pairs, the last leaf, the node below all.
         assert_eq!(
             pes.keys().copied().collect::<Vec<_>>(),
@@ -55,36 +59,8 @@ fn a_trace_tells_who_computed_what() {
         let expected: Vec<u32> = (0..30).chain([32]).map(|node| pes[&node]).collect();
         assert_eq!((all, last), (expected, vec![pes[&30]]));
         assert_eq!(pes.values().copied().collect::<BTreeSet<_>>(), BTreeSet::from([0, 1, 2]));
-        for span in &trace.spans {
-            assert!(span.start_ns < span.end_ns && span.thread == 0, "{span:?}");
-            let function = if span.node.index % 3 == 2 { "concat" } else { "" };
-            assert!(span.name.contains(function), "{span:?}");
-        }
         let next = dag(pairs, 10).run(&cx).await.unwrap();
-        assert_eq!(next.0.len(), 31, "the same graph without a trace");
-        Ok(())
-    });
-}
-
-#[test]
-fn a_timeline_is_json_with_a_process_for_each_pe() {
-    job(racks(&[2, 1], 1), async |cx| {
-        let (_, trace) = dag(pairs, 10).traced_run(&cx).await.unwrap();
-        let json: serde_json::Value = serde_json::from_str(&trace.to_timeline()).unwrap();
-        let events = json["traceEvents"].as_array().unwrap();
-        let of =
-            |phase: &str| events.iter().filter(|event| event["ph"] == phase).collect::<Vec<_>>();
-        let computed = of("X");
-        assert_eq!(computed.len(), trace.spans.len());
-        for (event, span) in computed.into_iter().zip(&trace.spans) {
-            assert_eq!(event["pid"], span.pe.number());
-            assert_eq!(event["args"]["node"], span.node.index);
-            let end = event["ts"].as_f64().unwrap() + event["dur"].as_f64().unwrap();
-            assert!((end * 1e3 - span.end_ns as f64).abs() < 1.0, "{event} {span:?}");
-        }
-        let names = of("M").into_iter().filter(|event| event["name"] == "process_name");
-        let names: Vec<&str> = names.map(|event| event["args"]["name"].as_str().unwrap()).collect();
-        assert_eq!(names, ["PE 0", "PE 1", "PE 2"]);
+        assert_eq!(next.0.len(), 31, "the same graph without a picture");
         Ok(())
     });
 }
@@ -114,48 +90,34 @@ fn elements(text: &str) -> BTreeMap<String, usize> {
 #[test]
 fn pictures_show_all_nodes_and_edges() {
     job(racks(&[2, 1], 1), async |cx| {
-        let (_, trace) = dag(pairs, 10).traced_run(&cx).await.unwrap();
-        let dot = trace.to_dot().unwrap();
+        let (_, picture) = dag(pairs, 10).run_with_picture(&cx).await.unwrap();
+        let dot = picture.to_dot();
         assert_eq!(dot.matches("tooltip=").count(), 33, "{dot}");
         assert_eq!(dot.matches(" -> ").count(), 30, "{dot}");
-        assert_eq!(dot.matches("peripheries=2").count(), 2, "{dot}");
+        assert_eq!(dot.matches("penwidth=3").count(), 2, "{dot}");
         assert_eq!(dot.matches("dashed").count(), 1, "{dot}");
-        let svg = trace.to_svg().unwrap();
+        let svg = picture.to_svg().unwrap();
         let elements = elements(&svg);
         assert_eq!(elements["g"], 33, "{svg}");
         // Those of nodes and of the file.
         assert_eq!(elements["title"], 34, "{svg}");
-        for (pe, part) in pes(&trace).values().zip(["leaf", "leaf", "concat"]) {
+        for (pe, part) in pes(&picture).values().zip(["leaf", "leaf", "concat"]) {
             assert!(svg.contains(part) && svg.contains(&format!("· PE {pe}<")), "{svg}");
         }
-        assert!(svg.contains("33 nodes, of which 32 are computed, on 3 PEs"), "{svg}");
+        assert!(svg.contains("33 nodes, of which 32 are computed on 3 PEs"), "{svg}");
         Ok(())
     });
 }
 
 #[test]
-fn large_graphs_and_graphs_in_blocks_have_no_picture() {
-    let blocks = |g: &mut Builder, (): &()| -> Node<u64> {
-        match g.block() {
-            0 => g.source(|n| *n, 1),
-            block => {
-                let before = g.node_of(block - 1, 0);
-                g.map(|n, before: &u64| n + before, u64::from(block), before)
-            }
-        }
-    };
+fn large_graphs_have_no_svg_and_graphs_in_blocks_no_picture() {
     job(racks(&[2, 1], 1), async move |cx| {
-        let (_, trace) = dag(pairs, 200).traced_run(&cx).await.unwrap();
-        let error = trace.to_svg().unwrap_err();
-        assert_eq!(error, PictureError::TooLarge { nodes: 603, most: Trace::SVG_NODES_MAX });
+        let (_, picture) = dag(pairs, 200).run_with_picture(&cx).await.unwrap();
+        assert_eq!(picture.to_svg(), None);
         assert_eq!(dag(pairs, 200).nodes(&cx), Ok(603));
-        assert!(trace.to_dot().unwrap().contains("n602"));
-        let (sum, trace) = dag(blocks, ()).blocks(30).traced_run(&cx).await.unwrap();
-        assert_eq!((sum, trace.spans.len()), (436, 30));
-        assert!(trace.spans.iter().all(|span| span.name.contains("no_picture")), "{trace:?}");
-        assert_eq!(trace.to_dot(), Err(PictureError::InBlocks));
-        assert_eq!(trace.to_svg(), Err(PictureError::InBlocks));
-        serde_json::from_str::<serde_json::Value>(&trace.to_timeline()).unwrap();
+        assert!(picture.to_dot().contains("n602"));
+        let in_blocks = dag(pairs, 10).blocks(1).run_with_picture(&cx).await;
+        assert_eq!(in_blocks.unwrap_err(), DagError::InBlocks);
         Ok(())
     });
 }
@@ -205,8 +167,8 @@ fn progress_rises_while_nodes_are_computed_and_ends_with_all_of_them() {
     });
 }
 
-/// Runs the pairs with a journal. Returns the trace, and what the program was told.
-async fn with_journal(cx: &Context, path: PathBuf) -> Result<(Trace, Told), DagError> {
+/// Runs the pairs with a journal. Returns the picture, and what the program was told.
+async fn with_journal(cx: &Context, path: PathBuf) -> Result<(Picture, Told), DagError> {
     let build = |g: &mut Builder, count: &u64| {
         let wanted = pairs(g, count);
         g.keep(wanted.0);
@@ -217,7 +179,7 @@ async fn with_journal(cx: &Context, path: PathBuf) -> Result<(Trace, Told), DagE
         let told = told.clone();
         move |done, of| told.lock().unwrap().push((done, of))
     };
-    let run = dag(build, 10).progress(EVERY, tell).journal(path).traced_run(cx);
+    let run = dag(build, 10).progress(EVERY, tell).journal(path).run_with_picture(cx);
     Ok((run.await?.1, told))
 }
 
@@ -227,31 +189,31 @@ fn what_a_journal_has_is_not_computed() {
     let path = folder.path().join("journal");
     let first = path.clone();
     job(racks(&[1, 1], 1), async move |cx| {
-        let (trace, told) = with_journal(&cx, first).await.unwrap();
-        assert_eq!(trace.spans.len(), 32);
+        let (picture, told) = with_journal(&cx, first).await.unwrap();
+        assert_eq!(pes(&picture).len(), 32);
         check(&told, (32, Some(32)));
         Ok(())
     });
     // Another job: in the same one the parts of the first run may still be there.
     job(racks(&[1, 1], 1), async move |cx| {
-        let (trace, told) = with_journal(&cx, path).await.unwrap();
-        assert_eq!(pes(&trace).keys().copied().collect::<Vec<_>>(), [30], "the last leaf");
+        let (picture, told) = with_journal(&cx, path).await.unwrap();
+        assert_eq!(pes(&picture).keys().copied().collect::<Vec<_>>(), [30], "the last leaf");
         check(&told, (1, Some(1)));
-        assert_eq!(trace.to_dot().unwrap().matches("dashed").count(), 32);
-        elements(&trace.to_svg().unwrap());
+        assert_eq!(picture.to_dot().matches("dashed").count(), 32);
+        elements(&picture.to_svg().unwrap());
         Ok(())
     });
 }
 
 #[test]
-fn any_pe_may_trace_and_the_same_graph_may_be_traced_again() {
+fn any_pe_may_want_a_picture_and_so_may_the_same_graph_again() {
     job(racks(&[2, 1], 1), async |cx| {
         for n in 0..12 {
-            let traced = async |cx: Context, (): ()| {
-                let (_, trace) = dag(pairs, 6).traced_run(&cx).await.unwrap();
-                pes(&trace).len()
+            let drawn = async |cx: Context, (): ()| {
+                let (_, picture) = dag(pairs, 6).run_with_picture(&cx).await.unwrap();
+                pes(&picture).len()
             };
-            assert_eq!(cx.spawn_at(Pe::new(n % 3), traced, ()).await, Ok(20));
+            assert_eq!(cx.spawn_at(Pe::new(n % 3), drawn, ()).await, Ok(20));
         }
         Ok(())
     });
