@@ -1,18 +1,15 @@
 //! The clocks of PEs, brought to that of one.
 //!
 //! PEs compare their clocks along a tree while the job runs. Between two that have, the difference
-//! is taken for a line: an offset at one time, and a drift (the least squares of the comparisons
-//! that were the quickest, each counted the more the quicker it was).
+//! is taken for a line: an offset at one time, and a drift (least squares, where a comparison counts
+//! the more the quicker it was, and a small drift is likelier than a large one).
 
 use std::collections::{BTreeMap, VecDeque};
 use ultramarine_trace::Compared;
 use ultramarine_trace::packet::TracePacket;
 
-/// Comparisons that may be wrong by this many times as much as the best are left out.
-const AS_GOOD: u64 = 4;
-
-/// No clock of a computer drifts faster.
-const DRIFT_MAX: f64 = 1e-3;
+/// Clocks of computers drift by about this factor at most.
+const DRIFT: f64 = 1e-4;
 
 /// What has been compared, by the two PEs.
 #[derive(Default)]
@@ -63,15 +60,15 @@ struct Line {
 impl Line {
     /// There is at least one comparison.
     fn through(compared: &[Compared]) -> Line {
-        let best = compared.iter().map(|it| it.error_ns).min().unwrap_or_default().max(1);
-        let good = compared.iter().filter(|it| it.error_ns <= AS_GOOD.saturating_mul(best));
-        let good: Vec<_> = good.collect();
-        let Some(base) = good.first() else {
+        let mut errors: Vec<u64> = compared.iter().map(|it| it.error_ns).collect();
+        errors.sort_unstable();
+        // Two points make a line.
+        let (Some(base), Some(error_ns)) = (compared.first(), errors.iter().take(2).max()) else {
             return Line { ours_ns: 0, theirs_ns: 0, drift: 0.0, error_ns: u64::MAX };
         };
         // From the first of them on: numbers since 1970 are too large for the arithmetic.
         let from = |ns: u64, base: u64| ns.wrapping_sub(base).cast_signed() as f64;
-        let points: Vec<_> = good
+        let points: Vec<_> = compared
             .iter()
             .map(|it| {
                 let ours = from(it.ours_ns, base.ours_ns);
@@ -89,13 +86,13 @@ impl Line {
             weight * (ours - mean_ours) * (ahead - mean_ahead)
         };
         let rise: f64 = points.iter().map(rise).sum();
-        let drift = if spread > 0.0 { (rise / spread).clamp(-DRIFT_MAX, DRIFT_MAX) } else { 0.0 };
+        let drift = rise / (spread + 1.0 / (DRIFT * DRIFT));
         let ahead = mean_ahead - drift * mean_ours;
         Line {
             ours_ns: base.ours_ns,
             theirs_ns: base.theirs_ns.saturating_add_signed(ahead.round() as i64),
             drift,
-            error_ns: good.iter().map(|it| it.error_ns).max().unwrap_or_default(),
+            error_ns: *error_ns,
         }
     }
 

@@ -13,8 +13,15 @@ use std::ops::Range;
 use std::pin::Pin;
 use ultramarine_topology::Pe;
 
-/// How often a PE is asked in a row.
-const ROUNDS: usize = 16;
+/// For how long a PE is asked in a row, in nanoseconds.
+const ASKED_NS: u64 = 20_000_000;
+
+/// How often, at least and at most.
+const ROUNDS: std::ops::Range<usize> = 3..200;
+
+/// An answer that is as right as this is good enough, in nanoseconds: the way to another host takes
+/// so long.
+const GOOD_NS: u64 = 5_000;
 
 type Comparing = Pin<Box<dyn std::future::Future<Output = Result<(), TaskError>> + Send>>;
 
@@ -53,7 +60,13 @@ fn compare(cx: Context, pes: Range<u32>) -> Comparing {
 /// What a PE's clock says, and within what time; `None` if it has none, or has died.
 async fn compare_with(cx: &Context, pe: Pe) -> Result<Option<Compared>, TaskError> {
     let mut best: Option<Compared> = None;
-    for _ in 0..ROUNDS {
+    let begun = trace::now().unwrap_or_default();
+    for round in 0..ROUNDS.end {
+        let has_taken = trace::now().unwrap_or_default().saturating_sub(begun);
+        let is_good = best.is_some_and(|best| best.error <= GOOD_NS);
+        if round >= ROUNDS.start && (is_good || has_taken > ASKED_NS) {
+            break;
+        }
         let Some(sent) = trace::now() else { return Ok(None) };
         let read = Async(async |_: Context, ()| trace::now());
         let answer = unless_lost(cx.pe.ask(pe, function(read), ()).await)?;
