@@ -54,8 +54,8 @@ pub struct JobFlags {
     /// read [env: `ULTRAMARINE_STATUS`].
     #[arg(long, value_name = "FILE")]
     pub status: Option<PathBuf>,
-    /// Have metrics for Prometheus: on the root's host at this port, for all who can reach it, or in
-    /// this file, every 5 s [env: `ULTRAMARINE_METRICS`].
+    /// Have metrics for Prometheus: on the root's host at this port, for all who can reach it, or
+    /// in this file, every 5 s [env: `ULTRAMARINE_METRICS`].
     #[arg(long, value_name = "PORT|FILE")]
     pub metrics: Option<Metrics>,
     /// Let a small parent stand between the launcher and each process, so that the job goes on when

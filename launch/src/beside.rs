@@ -4,10 +4,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 
 /// Awaits `work`, and polls `other` whenever it waits. `other` ends with it at the latest.
-pub(crate) async fn beside<T>(
-    work: impl Future<Output = T>,
-    other: impl Future<Output = ()>,
-) -> T {
+pub(crate) async fn beside<T>(work: impl Future<Output = T>, other: impl Future<Output = ()>) -> T {
     let (mut work, mut other) = (pin!(work), pin!(other));
     let mut goes_on = true;
     poll_fn(|waker| {

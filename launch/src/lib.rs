@@ -92,7 +92,6 @@ pub use progress::{progress_display, with_progress};
 pub use request::{EndRequest, shutdown_requested};
 pub use trace::TraceSpans;
 pub use ultramarine_environment::flags::LaneKind;
-pub use ultramarine_status::server::Metrics;
 pub use ultramarine_runtime::code::Stateless;
 pub use ultramarine_runtime::error::TaskError;
 pub use ultramarine_runtime::executor::{
@@ -107,6 +106,7 @@ pub use ultramarine_runtime::settings::{
 pub use ultramarine_runtime::trace::TraceSpan;
 #[doc(inline)]
 pub use ultramarine_skeletons as skeletons;
+pub use ultramarine_status::server::Metrics;
 #[doc(inline)]
 pub use ultramarine_taskset as taskset;
 pub use ultramarine_topology::file as topology_file;

@@ -131,11 +131,11 @@ impl Options {
         self
     }
 
-    /// Answers `ultramarine top` while the main task runs. How to reach the job is written into this
-    /// file, which only this user can read, and which is removed at the end. The thread that answers
-    /// is one of the root's process, and costs nothing while no one asks. Where the root dies and
-    /// another takes its place, that one writes the file anew. If the file cannot be written, that
-    /// is said, and the job goes on without it.
+    /// Answers `ultramarine top` while the main task runs. How to reach the job is written into
+    /// this file, which only this user can read, and which is removed at the end. The thread that
+    /// answers is one of the root's process, and costs nothing while no one asks. Where the root
+    /// dies and another takes its place, that one writes the file anew. If the file cannot be
+    /// written, that is said, and the job goes on without it.
     #[must_use]
     pub fn status(mut self, file: impl Into<PathBuf>) -> Self {
         self.flags.status = Some(file.into());

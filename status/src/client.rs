@@ -20,7 +20,10 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// No address can be reached.
-    #[error("the job does not answer at {addresses}: it has ended, or the process of its root has died ({source})")]
+    #[error(
+        "the job does not answer at {addresses}: it has ended, or the process of its root has died \
+         ({source})"
+    )]
     Gone {
         /// All of them.
         addresses: String,

@@ -48,11 +48,11 @@ impl Contact {
 /// A random token of 128 bits.
 pub(crate) fn new_token() -> io::Result<String> {
     let mut bytes = [0; 16];
-    // So few bytes come at once, or not at all.
+    // A few bytes come at once, or not at all.
     if getrandom(&mut bytes, GetRandomFlags::empty())? < bytes.len() {
         return Err(io::Error::other("the system has no random bytes"));
     }
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
 }
 
 /// Puts a text in place of a file, at once: who reads it gets the former or this.

@@ -78,7 +78,8 @@ mod tests {
     #[test]
     fn names_and_labels_are_as_prometheus_wants_them() {
         let stolen = vec![Stolen { distance: "1/2".to_owned(), tasks: 3, bytes: 99 }];
-        let pe = PeStatus { pe: 7, host: "a\"b\\c".to_owned(), idle: 2, stolen, ..Default::default() };
+        let pe =
+            PeStatus { pe: 7, host: "a\"b\\c".to_owned(), idle: 2, stolen, ..Default::default() };
         let job = JobStatus { pes: vec![pe], seconds: 1.5, is_running: true, ..Default::default() };
         let text = text(&job);
         for line in [

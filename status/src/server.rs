@@ -359,7 +359,7 @@ mod tests {
         }
         // One that says nothing, and one that says too much, keep others waiting for a while only.
         let silent = TcpStream::connect(address).expect("it listens");
-        assert_eq!(answer_to(address, &[b'x'; 100_000]), "");
+        assert_eq!(answer_to(address, "x".repeat(100_000).as_bytes()), "");
         assert_eq!(ask(&contact).expect("it answers"), job());
         drop((silent, server));
         assert!(!file.exists());

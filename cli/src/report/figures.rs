@@ -118,9 +118,8 @@ impl Figures {
     pub(super) fn add(&mut self, reader: &Reader, noted: Noted) {
         match noted {
             Noted::Slice(slice) if !slice.is_span => self.add_slice(reader, &slice),
-            Noted::Slice(_) => {}
             Noted::Event(event) => self.add_event(event),
-            Noted::Compared(_) => {}
+            Noted::Slice(_) | Noted::Compared(_) => {}
             Noted::Sample(Sample { pe, counter, value, .. }) => {
                 self.counters.entry(counter).or_default().insert(pe, value);
             }
@@ -203,14 +202,17 @@ impl Figures {
         let mut events: Vec<_> =
             self.events.iter().map(|(text, happened)| (text.as_str(), happened)).collect();
         events.sort_by_key(|(_, happened)| happened.first_ns);
-        let sum =
-            |by_pe: &BTreeMap<u32, u64>| by_pe.values().fold(0, |sum: u64, n| sum.saturating_add(*n));
+        let sum = |by_pe: &BTreeMap<u32, u64>| {
+            by_pe.values().fold(0, |sum: u64, n| sum.saturating_add(*n))
+        };
         Summary {
             command: reader.processes().values().next().map_or(&[], |process| &process.command),
             took_ns,
             begin_ns,
             times,
-            by_host: functions.first().map_or_else(Vec::new, |(most, _)| self.by_host(reader, most)),
+            by_host: functions
+                .first()
+                .map_or_else(Vec::new, |(most, _)| self.by_host(reader, most)),
             functions,
             piece_s: self.heat.piece_ns() as f64 / 1e9,
             busy,

@@ -259,7 +259,10 @@ fn longest(job: &Summary<'_>) -> Markup {
             div.wide {
                 table {
                     thead {
-                        tr { th.n { "Took" } th.n { "Ended after" } th.n { "PE" } th { "Function" } }
+                        tr {
+                            th.n { "Took" } th.n { "Ended after" } th.n { "PE" }
+                            th { "Function" }
+                        }
                     }
                     tbody {
                         @for Task { function, pe, end_ns, took_ns } in job.longest {
@@ -301,7 +304,10 @@ fn events(job: &Summary<'_>) -> Markup {
             div.wide {
                 table {
                     thead {
-                        tr { th.n { "After" } th.n { "First on PE" } th.n { "Times" } th { "What" } }
+                        tr {
+                            th.n { "After" } th.n { "First on PE" } th.n { "Times" }
+                            th { "What" }
+                        }
                     }
                     tbody {
                         @for (text, happened) in job.events.iter().take(ROWS_MAX) {

@@ -155,7 +155,8 @@ impl Seen {
         };
         [
             format!(
-                "{program} after {seconds:.1} s: {} PEs on {} hosts{died}; {} workers, {:.0} % busy",
+                "{program} after {seconds:.1} s: {} PEs on {} hosts{died}; {} workers, {:.0} % \
+                 busy",
                 all.pes,
                 hosts.len(),
                 all.workers,
@@ -225,7 +226,13 @@ mod tests {
             ..PeStatus::default()
         };
         let pes = vec![pe(0, "far"), pe(1, "near"), pe(2, "near")];
-        JobStatus { program: "prover".to_owned(), seconds, dead: vec![3], pes, ..Default::default() }
+        JobStatus {
+            program: "prover".to_owned(),
+            seconds,
+            dead: vec![3],
+            pes,
+            ..Default::default()
+        }
     }
 
     #[test]

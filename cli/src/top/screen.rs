@@ -176,6 +176,7 @@ mod tests {
     use super::*;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
+    use ratatui::buffer;
     use ultramarine_status::PeStatus;
 
     /// On a terminal of any size something is shown.
@@ -190,7 +191,7 @@ mod tests {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("no terminal");
             terminal.draw(|frame| screen.draw(frame)).expect("it is drawn");
             let shown: String =
-                terminal.backend().buffer().content().iter().map(|cell| cell.symbol()).collect();
+                terminal.backend().buffer().content().iter().map(buffer::Cell::symbol).collect();
             let wanted = if width < 20 { "P" } else { "prover" };
             assert!(shown.contains(wanted), "{width} × {height}: {shown}");
         }

@@ -1,8 +1,8 @@
 //! The clocks of PEs, brought to that of one.
 //!
 //! PEs compare their clocks along a tree while the job runs. Between two that have, the difference
-//! is taken for a line: an offset at one time, and a drift (least squares, where a comparison counts
-//! the more the quicker it was, and a small drift is likelier than a large one).
+//! is taken for a line: an offset at one time, and a drift (least squares, where a comparison
+//! counts the more the quicker it was, and a small drift is likelier than a large one).
 
 use std::collections::{BTreeMap, VecDeque};
 use ultramarine_trace::Compared;
@@ -123,7 +123,9 @@ impl Clocks {
     /// Gives a packet of this PE the time that the first PE's clock said. That of a PE that has not
     /// been compared is left as it is.
     pub(super) fn align(&self, pe: Option<u32>, packet: &mut TracePacket) {
-        if let (Some(at), Some((way, _))) = (&mut packet.timestamp, pe.and_then(|pe| self.0.get(&pe))) {
+        if let (Some(at), Some((way, _))) =
+            (&mut packet.timestamp, pe.and_then(|pe| self.0.get(&pe)))
+        {
             *at = way.iter().fold(*at, |at, line| line.ours_at(at));
         }
     }
@@ -155,7 +157,8 @@ mod tests {
             for second in 0..20 {
                 let at_s = f64::from(second) * 5.0;
                 // The slow ones are wrong.
-                let (late_s, error_ns) = if second % 3 == 0 { (5e-6, 10_000) } else { (2e-3, 4_000_000) };
+                let (late_s, error_ns) =
+                    if second % 3 == 0 { (5e-6, 10_000) } else { (2e-3, 4_000_000) };
                 comparisons.add(Compared {
                     pe: ours as u32,
                     ours_ns: clock(ours, at_s),

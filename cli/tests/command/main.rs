@@ -28,6 +28,6 @@ mod papers;
 mod real;
 mod refusals;
 mod report;
-mod topo;
 mod top;
+mod topo;
 mod trace;

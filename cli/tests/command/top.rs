@@ -58,8 +58,7 @@ fn what_a_job_does_is_printed_once() {
 fn what_cannot_be_asked_is_named() {
     let folder = tempfile::tempdir().expect("there is room");
     let file = folder.path().join("status");
-    let refusal =
-        |flag: &str| run(ultramarine(&["top", flag]).arg(&file)).refuses().clone();
+    let refusal = |flag: &str| run(ultramarine(&["top", flag]).arg(&file)).refuses().clone();
     assert!(refusal("--once").contains("a job that is started with --status writes it"));
     for text in ["", "{}", "[1, 2", &"x".repeat(1 << 20)] {
         fs::write(&file, text).expect("there is room");

@@ -10,13 +10,12 @@ use ultramarine_status::client::ask;
 use ultramarine_status::contact::Contact;
 use ultramarine_testkit::{Ended, alone, eventually, folder, run};
 
+/// What a job has to say: in words, and as a condition.
+type Says<'a> = (&'a str, &'a dyn Fn(&JobStatus) -> bool);
+
 /// Runs a job until its end. Meanwhile it has to say each of these at some time, one after the
 /// other.
-fn while_it_runs(
-    command: &mut Command,
-    file: &Path,
-    says: &[(&str, &dyn Fn(&JobStatus) -> bool)],
-) -> Ended {
+fn while_it_runs(command: &mut Command, file: &Path, says: &[Says<'_>]) -> Ended {
     command.arg("--status").arg(file);
     let ended = thread::scope(|scope| {
         let job = scope.spawn(|| run(command));

@@ -80,6 +80,7 @@ mod launched {
     use crate::common::NAPS;
     use ultramarine_testkit::{beside_the_tests, launcher};
     use ultramarine_trace::TRUE_NS;
+    use ultramarine_trace::packet::DebugAnnotation;
 
     #[test]
     fn a_process_that_is_killed_leaves_what_it_has_done() {
@@ -120,7 +121,8 @@ mod launched {
         let (mut slices, mut worst) = (0, 0);
         for packet in Packets::of(&fs::read(&whole).expect("it was written")) {
             let annotations = packet.track_event.iter().flat_map(|of| &of.debug_annotations);
-            let right = annotations.filter(|of| of.name() == TRUE_NS).map(|of| of.uint_value());
+            let right =
+                annotations.filter(|of| of.name() == TRUE_NS).map(DebugAnnotation::uint_value);
             for right in right {
                 slices += 1;
                 worst = worst.max(packet.timestamp.expect("a slice has one").abs_diff(right));

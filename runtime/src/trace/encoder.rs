@@ -3,14 +3,17 @@
 
 use super::Compared;
 use super::clock::{Clock, Skew};
+use super::item::Item;
 use super::stretch::{Count, Counts, Stretch};
-use super::track::{Item, Track};
+use super::track::Track;
 use std::collections::HashMap;
 use ultramarine_trace::packet::{
     CounterDescriptor, DebugAnnotation, EventName, InternedData, Kind, SequenceFlags, TracePacket,
     TrackDescriptor, TrackEvent,
 };
-use ultramarine_trace::{CLOCK, COMPARED, FUNCTIONS, LOST, NUMBERS, RUN, SPAN, SPANS, TRUE_NS, append};
+use ultramarine_trace::{
+    CLOCK, COMPARED, FUNCTIONS, LOST, NUMBERS, RUN, SPAN, SPANS, TRUE_NS, append,
+};
 
 /// The number of a counter's track is that of its PE's track and its own, which begins here.
 const COUNTERS_FROM: u64 = 1 << 32;

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `track` | what one thread records |
+//! | `item` | what goes from it to the file |
 //! | `stretch` | runs that are counted together |
 //! | `clock` | what time it is |
 //! | `encoder` | how it becomes packets |
@@ -21,6 +22,7 @@
 
 mod clock;
 mod encoder;
+mod item;
 mod part;
 mod stretch;
 mod track;

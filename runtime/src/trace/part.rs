@@ -14,10 +14,10 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
-use ultramarine_trace::packet::{ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
-use ultramarine_trace::part_name;
 #[cfg(doc)]
 use ultramarine_trace::TRUE_NS;
+use ultramarine_trace::packet::{ProcessDescriptor, ThreadDescriptor, TrackDescriptor};
+use ultramarine_trace::part_name;
 
 /// What is recorded is in the file after this time: no more is lost when the process is killed.
 const WRITES_EVERY: Duration = Duration::from_millis(100);
@@ -206,7 +206,8 @@ mod tests {
         });
         drop(full);
         std::fs::remove_file(&path).expect("it is there");
-        let recording = record(folder, Pe::ROOT, "here", Skew::default()).expect("the former has ended");
+        let recording =
+            record(folder, Pe::ROOT, "here", Skew::default()).expect("the former has ended");
         thread::scope(|scope| {
             scope.spawn(|| {
                 join(Pe::ROOT, "worker 0");

@@ -1,7 +1,8 @@
 //! What one thread records.
 
+use super::item::Item;
+use super::stretch::Stretch;
 use super::{CURRENT, Compared};
-use super::stretch::{Counts, Stretch};
 use crate::lock::Lock;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,12 +15,6 @@ const AT_ONCE_BYTES: u64 = 1 << 20;
 
 /// How much more it may write each second. (59 MB in an hour.)
 const BYTES_PER_S: u64 = 16 << 10;
-
-/// The most that a slice takes in the file, without its name and counts.
-const SLICE_BYTES: u64 = 80;
-
-/// The most that a count takes there, without its name.
-const COUNT_BYTES: u64 = 70;
 
 /// The most that waits to be written. What finds no room is counted: the disk is too slow.
 const WAITING_BYTES_MAX: u64 = 4 << 20;
@@ -92,44 +87,6 @@ pub(super) struct Track {
     /// Whether the thread is amid a run. Only the thread says so; the lock makes it known in time.
     is_amid_run: AtomicBool,
     noted: Lock<Noted>,
-}
-
-/// What is written for a thread.
-#[derive(Debug)]
-pub(super) enum Item {
-    /// One or more runs.
-    Runs(Box<Stretch>),
-    /// A span by itself.
-    Span { name: &'static str, times: (u64, u64) },
-    /// This many runs, spans and events found no room.
-    Lost { runs: u64, at: u64 },
-    /// Something that happened to a PE.
-    Event { text: String, at: u64 },
-    /// How another clock differs.
-    Clock { compared: Compared, at: u64 },
-    /// What a PE has counted.
-    Counters { counters: Vec<(String, u64)>, at: u64 },
-}
-
-impl Item {
-    /// The most that it takes in the file, but for names that are new there.
-    fn bytes(&self) -> u64 {
-        let of_counts = |counts: &Counts| -> u64 {
-            counts.iter().map(|count| COUNT_BYTES + count.name.len() as u64).sum()
-        };
-        // A run by itself is counted by its slice.
-        let of_functions = |counts: &Counts| if counts.runs() == 1 { 0 } else { of_counts(counts) };
-        SLICE_BYTES
-            + match self {
-                Item::Runs(stretch) => {
-                    of_functions(&stretch.functions) + of_counts(&stretch.spans)
-                }
-                Item::Span { .. } | Item::Lost { .. } => 0,
-                Item::Clock { .. } => 4 * COUNT_BYTES,
-                Item::Event { text, .. } => text.len() as u64,
-                Item::Counters { counters, .. } => SLICE_BYTES * counters.len() as u64,
-            }
-    }
 }
 
 /// What a thread has noted, and not yet given to the one that writes. Times are in nanoseconds

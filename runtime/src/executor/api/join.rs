@@ -3,8 +3,8 @@
 //! While the first function is polled for the first time, the second waits as a record on the
 //! stack, in a list of the thread. A join inside the first function offers the oldest records to
 //! thieves, by the rule of a [`Backlog`]. If the first function awaits something, the second
-//! becomes a task at once, for any worker, and so do those of the joins around it. Else it is called
-//! like any function.
+//! becomes a task at once, for any worker, and so do those of the joins around it. Else it is
+//! called like any function.
 
 #![allow(unsafe_code)]
 
@@ -83,11 +83,7 @@ where
 }
 
 /// Polls a first function, while the record of the second is in the list of the thread.
-fn while_listed<R>(
-    cx: &Context,
-    second: &dyn Offer,
-    poll: impl FnOnce() -> Poll<R>,
-) -> Poll<R> {
+fn while_listed<R>(cx: &Context, second: &dyn Offer, poll: impl FnOnce() -> Poll<R>) -> Poll<R> {
     /// Takes out the youngest record: that of this poll, since polls are nested.
     struct Unlist;
 
@@ -182,9 +178,9 @@ impl Context {
     /// have become tasks, or if `f` awaits something (heartbeat scheduling: Acar, Charguéraud,
     /// Guatto, Rainey and Sieczkowski, 2018). That is seen to at each join, and the PE handles its
     /// messages then; so an `f` that computes for long, without joins, may leave thieves without
-    /// work, and must not wait for what `g` does but by an `.await`. Otherwise `g` is called like any
-    /// function, and a join costs some 115 ns, twice as much as to await two boxed futures. (If `g`
-    /// always became a task, it would cost 180 ns.) For a recursion that does little else,
+    /// work, and must not wait for what `g` does but by an `.await`. Otherwise `g` is called like
+    /// any function, and a join costs some 115 ns, twice as much as to await two boxed futures. (If
+    /// `g` always became a task, it would cost 180 ns.) For a recursion that does little else,
     /// `par_divide_and_conquer` costs a twentieth of that. Functions may join with themselves as
     /// deep as memory allows; but whenever a stolen `g` ends, all levels above it are polled.
     ///
@@ -260,9 +256,8 @@ impl Context {
             Err(stolen) => stolen.await?,
             Ok(b) => {
                 // What becomes of it is what would have if it had been stolen.
-                let mut here = AbortOnDrop::new(OnGrowingStack::new(async {
-                    g(self.clone(), b).await
-                }));
+                let mut here =
+                    AbortOnDrop::new(OnGrowingStack::new(async { g(self.clone(), b).await }));
                 let panicked = |message| TaskError::Panicked { pe: self.pe(), message };
                 poll_fn(|task| {
                     let polled = caught(type_name::<U>(), || Pin::new(&mut here).poll(task));

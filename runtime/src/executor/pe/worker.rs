@@ -151,8 +151,8 @@ fn decline_call(pe: &Arc<Processor>) {
     }
 }
 
-/// Lets rayon run a user's job, if there is one. It begins now, or, if that is `None`, when the last
-/// task here ended. Returns whether it ran one, or a call of ours.
+/// Lets rayon run a user's job, if there is one. It begins now, or, if that is `None`, when the
+/// last task here ended. Returns whether it ran one, or a call of ours.
 fn yield_to_rayon(pe: &Arc<Processor>, now: Option<Instant>) -> bool {
     enter_function(None);
     let was_yielding = IS_YIELDING.replace(true);

@@ -1,5 +1,5 @@
-//! The backlog of a task or a thread: parts of its work that wait while it does others. They are the
-//! parts of a problem that is divided, or the second functions of joins.
+//! The backlog of a task or a thread: parts of its work that wait while it does others. They are
+//! the parts of a problem that is divided, or the second functions of joins.
 //!
 //! A part that can be stolen must be a task, which costs an allocation and a place in a shared
 //! queue: about 70 ns. Most parts are never stolen, because a thief takes the oldest one, which is

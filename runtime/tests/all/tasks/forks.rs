@@ -183,7 +183,7 @@ fn what_the_second_function_awaits_is_aborted_with_the_join() {
         let second = async |cx: Context, ()| {
             let child = async |cx: Context, ()| {
                 let _stopped = Stopped;
-                cx.sleep(Duration::from_secs(60)).await;
+                cx.sleep(Duration::from_mins(1)).await;
             };
             cx.spawn(Distance::ZERO, child, ()).await.expect("it is not lost");
         };
