@@ -23,6 +23,8 @@ pub(crate) enum Requirement {
     Slurm,
     /// The computer algebra system that computes for tasks.
     Gap,
+    /// The browser that the test of a report's page opens.
+    Chromium,
     /// Compiler wrapper and launcher of an MPI.
     Mpi(Family),
 }
@@ -69,6 +71,7 @@ impl Requirement {
             }
             // The one of Debian crashes when it is asked for its version.
             Self::Gap => process::find_program("gap").is_some(),
+            Self::Chromium => process::find_program("chromium").is_some(),
             Self::Mpi(family) => Mpi::find(family).is_some(),
         }
     }
@@ -94,6 +97,7 @@ impl Requirement {
             ],
             // What is recommended with it takes hundreds of megabytes: TeX, to show its manual.
             Self::Gap => ["GAP", "gap-core", "gap-core", "gap"],
+            Self::Chromium => ["Chromium", "chromium", "chromium", ""],
             Self::Mpi(Family::Mpich) => ["MPICH", "mpich libmpich-dev", "mpich-devel", "mpich"],
             Self::Mpi(Family::OpenMpi) => {
                 ["Open MPI", "openmpi-bin libopenmpi-dev", "openmpi-devel", "openmpi"]

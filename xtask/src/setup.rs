@@ -12,7 +12,8 @@ use crate::process::{self, Failure, Result};
 use crate::requirement::{Distribution, Requirement, advice, names, packages};
 
 /// What only some tests need, which say so where it is missing.
-const TESTED_WITH: [Requirement; 3] = [Requirement::Spin, Requirement::Slurm, Requirement::Gap];
+const TESTED_WITH: [Requirement; 4] =
+    [Requirement::Spin, Requirement::Slurm, Requirement::Gap, Requirement::Chromium];
 
 /// Which MPIs a chore can use. If the user set `$MPICC`, that one is all there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

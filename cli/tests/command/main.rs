@@ -24,6 +24,7 @@ mod gap;
 mod harness;
 mod interrupts;
 mod journal;
+mod page;
 mod papers;
 mod real;
 mod refusals;

@@ -11,7 +11,7 @@ use ultramarine_trace::packet::{
 use ultramarine_trace::{RUN, append};
 
 /// What the worker of a PE ran, from when until when, in microseconds.
-type Runs<'a> = &'a [(&'a str, u64, u64)];
+pub(crate) type Runs<'a> = &'a [(&'a str, u64, u64)];
 
 /// The part of a PE on this host. It has started `tasks` tasks, and has seen another PE die.
 fn part_of(pe: u32, host: &str, runs: Runs<'_>, tasks: u64) -> Vec<u8> {
@@ -102,7 +102,7 @@ fn part_of(pe: u32, host: &str, runs: Runs<'_>, tasks: u64) -> Vec<u8> {
 }
 
 /// The page of a job whose PEs ran this, each on its host.
-fn page_of(pes: &[(&str, Runs<'_>)], tasks: u64) -> String {
+pub(crate) fn page_of(pes: &[(&str, Runs<'_>)], tasks: u64) -> String {
     let folder = tempfile::tempdir().expect("there is room");
     for (pe, (host, runs)) in (0..).zip(pes) {
         let path = folder.path().join(ultramarine_trace::part_name(pe));
@@ -120,7 +120,7 @@ fn report(trace: &Path) -> String {
 }
 
 /// `runs` of a function, one after the other, each of this length.
-fn row(name: &str, runs: u64, us: u64) -> Vec<(&str, u64, u64)> {
+pub(crate) fn row(name: &str, runs: u64, us: u64) -> Vec<(&str, u64, u64)> {
     (0..runs).map(|run| (name, run * us, (run + 1) * us)).collect()
 }
 
