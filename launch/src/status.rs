@@ -55,6 +55,8 @@ fn pe_status(topology: &Topology, sample: &Sample) -> PeStatus {
         again: sample.again,
         lost: sample.lost,
         orphans: sample.orphans,
+        messages: sample.messages,
+        moved_bytes: sample.moved_bytes,
         stolen: sample.stolen.iter().map(stolen).collect(),
     }
 }

@@ -69,6 +69,10 @@ pub struct PeStatus {
     pub lost: u64,
     /// Tasks dropped here since their home had died.
     pub orphans: u64,
+    /// Messages that it has sent, also those to itself.
+    pub messages: u64,
+    /// Bytes that it has sent to other PEs, or copied from the memory of others.
+    pub moved_bytes: u64,
     /// Tasks that it has stolen, by distance.
     pub stolen: Vec<Stolen>,
 }

@@ -11,7 +11,7 @@ pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 /// Figures of each PE: name, type, what it is, and how to get it.
 type Row = (&'static str, &'static str, &'static str, fn(&PeStatus) -> u64);
 
-const ROWS: [Row; 10] = [
+const ROWS: [Row; 12] = [
     ("workers", "gauge", "Worker threads.", |pe| pe.workers),
     ("workers_idle", "gauge", "Worker threads that have no task.", |pe| pe.idle),
     ("tasks_waiting", "gauge", "Tasks that thieves may take.", |pe| pe.waiting),
@@ -21,6 +21,8 @@ const ROWS: [Row; 10] = [
     ("tasks_ended_total", "counter", "Tasks of the PE that have ended.", |pe| pe.ended),
     ("tasks_rerun_total", "counter", "Tasks of the PE spawned anew after a loss.", |pe| pe.again),
     ("tasks_lost_total", "counter", "Tasks of the PE that were lost.", |pe| pe.lost),
+    ("messages_sent_total", "counter", "Messages that the PE has sent.", |pe| pe.messages),
+    ("moved_bytes_total", "counter", "Bytes sent to or copied from others.", |pe| pe.moved_bytes),
     ("tasks_orphaned_total", "counter", "Tasks dropped with their home.", |pe| pe.orphans),
 ];
 

@@ -43,6 +43,9 @@ pub const WORKER: &str = "worker";
 pub const GAUGES: [&str; 4] =
     ["tasks waiting", "tasks on other PEs", "idle workers", "memory in bytes"];
 
+/// The counter of a PE's bytes that went to others, or were copied from their memory.
+pub const MOVED_BYTES: &str = "bytes sent or fetched";
+
 /// What a thread does that looks for a task.
 pub const SEARCH: &str = "looking for work";
 

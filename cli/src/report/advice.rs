@@ -2,7 +2,7 @@
 
 use super::figures::{Summary, Task};
 use super::page::{duration, percent};
-use ultramarine_trace::RAYON;
+use ultramarine_trace::{MOVED_BYTES, RAYON};
 
 /// The share of the workers' time that is worth a word.
 const WORTH_A_WORD: f64 = 0.05;
@@ -13,12 +13,16 @@ const SMALL_NS: u64 = 100_000;
 /// A host on which the same function takes this many times as long as on the fastest may be slow.
 const SLOW: f64 = 1.3;
 
+/// Each PE moves this many bytes in each second that its workers wait, or more: then they may wait
+/// for data.
+const MUCH_DATA: f64 = 50e6;
+
 /// With fewer tasks for each worker, the last ones decide.
 const TASKS_PER_WORKER: u64 = 8;
 
 /// Sentences, the most important first: three at most.
 pub(super) fn advice(job: &Summary<'_>) -> Vec<String> {
-    let between = too_small(job).or_else(|| waits_between(job));
+    let between = waits_for_data(job).or_else(|| too_small(job)).or_else(|| waits_between(job));
     let all = [waits_at_the_end(job), slow_host(job), too_few(job), between, starts_late(job)];
     let mut said: Vec<String> = all.into_iter().flatten().take(3).collect();
     if said.is_empty() {
@@ -99,6 +103,21 @@ fn too_small(job: &Summary<'_>) -> Option<String> {
              goes to another PE: let each do more.",
             short(name),
             duration(mean)
+        )
+    })
+}
+
+fn waits_for_data(job: &Summary<'_>) -> Option<String> {
+    let bytes = *job.counters.get(MOVED_BYTES)? as f64;
+    let share = job.times.share(job.times.between);
+    let waited_s = job.times.between as f64 / 1e9;
+    (share >= WORTH_A_WORD && bytes >= MUCH_DATA * waited_s).then(|| {
+        format!(
+            "For {} of the time the workers wait between two tasks, and meanwhile {:.0} MB move \
+             between PEs. Let less of it move: `map_with` for what all tasks need, `Remote` for \
+             results that stay where they are, larger tasks where each sends its border.",
+            percent(share),
+            bytes / 1e6
         )
     })
 }

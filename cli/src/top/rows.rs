@@ -29,6 +29,7 @@ pub(super) struct Sums {
     pub(super) stolen: u64,
     pub(super) again: u64,
     pub(super) lost: u64,
+    pub(super) moved: u64,
     pub(super) memory: u64,
 }
 
@@ -43,6 +44,7 @@ impl Sums {
         self.stolen += pe.stolen_tasks();
         self.again += pe.again;
         self.lost += pe.lost;
+        self.moved += pe.moved_bytes;
         self.memory += pe.memory;
     }
 
@@ -56,11 +58,12 @@ impl Sums {
 type Column = (&'static str, usize, fn(&Sums) -> String);
 
 /// The most important first: a terminal that is narrow shows those that fit.
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     ("busy", 7, |row| format!("{:.0} %", 100.0 * row.busy())),
     ("waiting", 9, |row| row.waiting.to_string()),
     ("tasks/s", 10, |row| format!("{:.0}", row.per_s)),
     ("memory", 11, |row| bytes(row.memory)),
+    ("moved", 11, |row| bytes(row.moved)),
     ("stolen", 11, |row| row.stolen.to_string()),
     ("started", 13, |row| row.started.to_string()),
     ("again", 8, |row| row.again.to_string()),

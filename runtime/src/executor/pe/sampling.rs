@@ -6,7 +6,7 @@ use crate::trace;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use ultramarine_topology::{Distance, Pe};
-use ultramarine_trace::GAUGES;
+use ultramarine_trace::{GAUGES, MOVED_BYTES};
 
 /// How often a PE that takes turns is asked for the trace.
 const SAMPLES_EVERY: Duration = Duration::from_millis(100);
@@ -36,6 +36,11 @@ pub struct Sample {
     pub lost: u64,
     /// Tasks dropped here since their home had died.
     pub orphans: u64,
+    /// Messages that it has sent, also those to itself.
+    pub messages: u64,
+    /// Bytes that it has sent to other PEs, and of arrays that it has copied from the memory of
+    /// others.
+    pub moved_bytes: u64,
     /// Tasks that it has stolen, by distance, the smallest first.
     pub stolen: Vec<Stolen>,
 }
@@ -61,6 +66,8 @@ impl Sample {
             ("tasks run again", self.again),
             ("tasks lost", self.lost),
             ("tasks dropped with their home", self.orphans),
+            ("messages sent", self.messages),
+            (MOVED_BYTES, self.moved_bytes),
         ];
         let named = |(name, value): (&str, u64)| (name.to_owned(), value);
         let mut counters: Vec<_> =
@@ -96,6 +103,7 @@ impl Processor {
     /// The same for who has the engine. From the first time on, the PE counts which tasks end.
     fn sample_with(&self, engine: Option<&Engine<Processor>>) -> Sample {
         let counted = self.statistics_with(engine);
+        let link = engine.map(Engine::link_counters).unwrap_or_default();
         let stolen = |row: &crate::protocol::Traffic| Stolen {
             distance: row.distance,
             tasks: row.steals,
@@ -113,6 +121,8 @@ impl Processor {
             again: counted.replicas,
             lost: counted.lost,
             orphans: counted.orphans,
+            messages: link.messages_sent,
+            moved_bytes: link.bytes_sent + link.bytes_fetched,
             stolen: counted.by_distance.iter().map(stolen).collect(),
         }
     }
