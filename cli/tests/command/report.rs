@@ -8,14 +8,18 @@ use ultramarine_trace::packet::{
     CounterDescriptor, EventName, InternedData, Kind, ProcessDescriptor, ThreadDescriptor,
     TracePacket, TrackDescriptor, TrackEvent,
 };
-use ultramarine_trace::{RUN, append};
+use ultramarine_trace::{MOVED_BYTES, RUN, append};
 
 /// What the worker of a PE ran, from when until when, in microseconds.
 pub(crate) type Runs<'a> = &'a [(&'a str, u64, u64)];
 
-/// The part of a PE on this host. It has started `tasks` tasks, and has seen another PE die.
-fn part_of(pe: u32, host: &str, runs: Runs<'_>, tasks: u64) -> Vec<u8> {
-    let (process, counter, worker) = (u64::from(3 * pe + 1), u64::from(3 * pe + 2), 3 * pe + 3);
+/// What a PE has counted.
+type Counters<'a> = &'a [(&'a str, u64)];
+
+/// The part of a PE on this host. It has counted this, and has seen another PE die.
+fn part_of(pe: u32, host: &str, runs: Runs<'_>, counters: Counters<'_>) -> Vec<u8> {
+    let (process, worker) = (u64::from(3 * pe + 1), 3 * pe + 3);
+    let counter = |at: usize| 1000 + 100 * u64::from(pe) + at as u64;
     let packet =
         || TracePacket { trusted_packet_sequence_id: Some(worker), ..TracePacket::default() };
     let described = |uuid, of: TrackDescriptor| TracePacket {
@@ -51,15 +55,6 @@ fn part_of(pe: u32, host: &str, runs: Runs<'_>, tasks: u64) -> Vec<u8> {
             },
         ),
         described(
-            counter,
-            TrackDescriptor {
-                parent_uuid: Some(process),
-                name: Some("tasks started".to_owned()),
-                counter: Some(CounterDescriptor {}),
-                ..TrackDescriptor::default()
-            },
-        ),
-        described(
             worker.into(),
             TrackDescriptor {
                 thread: Some(ThreadDescriptor {
@@ -75,18 +70,25 @@ fn part_of(pe: u32, host: &str, runs: Runs<'_>, tasks: u64) -> Vec<u8> {
             ..packet()
         },
         happens(
-            0,
-            counter,
-            Kind::Counter,
-            TrackEvent { counter_value: Some(tasks as i64), ..TrackEvent::default() },
-        ),
-        happens(
             5,
             process,
             Kind::Instant,
             TrackEvent { name: Some("PE 9 has died".to_owned()), ..TrackEvent::default() },
         ),
     ];
+    for (at, (name, value)) in counters.iter().enumerate() {
+        packets.push(described(
+            counter(at),
+            TrackDescriptor {
+                parent_uuid: Some(process),
+                name: Some((*name).to_owned()),
+                counter: Some(CounterDescriptor {}),
+                ..TrackDescriptor::default()
+            },
+        ));
+        let counts = TrackEvent { counter_value: Some(*value as i64), ..TrackEvent::default() };
+        packets.push(happens(0, counter(at), Kind::Counter, counts));
+    }
     for (name, begin, end) in runs {
         let begins = TrackEvent {
             name_iid: iid(name),
@@ -101,12 +103,17 @@ fn part_of(pe: u32, host: &str, runs: Runs<'_>, tasks: u64) -> Vec<u8> {
     part
 }
 
-/// The page of a job whose PEs ran this, each on its host.
+/// The page of a job whose PEs ran this, each on its host, and started `tasks` tasks each.
 pub(crate) fn page_of(pes: &[(&str, Runs<'_>)], tasks: u64) -> String {
+    page_with(pes, &[("tasks started", tasks)])
+}
+
+/// The same, where each PE has counted this.
+fn page_with(pes: &[(&str, Runs<'_>)], counters: Counters<'_>) -> String {
     let folder = tempfile::tempdir().expect("there is room");
     for (pe, (host, runs)) in (0..).zip(pes) {
         let path = folder.path().join(ultramarine_trace::part_name(pe));
-        fs::write(path, part_of(pe, host, runs, tasks)).expect("there is room");
+        fs::write(path, part_of(pe, host, runs, counters)).expect("there is room");
     }
     report(folder.path())
 }
@@ -174,6 +181,16 @@ fn tasks_that_are_too_few_or_too_small_are_counted() {
     let tiny: Vec<_> = (0..2000).map(|run| ("map", 3 * run, 3 * run + 1)).collect();
     let page = page_of(&[("one", &tiny), ("one", &tiny)], 2000);
     says(&page, &["4000 runs of `map` take 1.0µs on average."]);
+}
+
+#[test]
+fn waiting_while_much_data_moves_is_said() {
+    let gaps: Vec<_> = (0..100).map(|run| ("solve", 200 * run, 200 * run + 100)).collect();
+    let pes = [("one", gaps.as_slice()), ("one", &gaps)];
+    let page = page_with(&pes, &[("tasks started", 100), (MOVED_BYTES, 5_000_000)]);
+    says(&page, &["wait between two tasks, and meanwhile 10 MB move between PEs."]);
+    let page = page_with(&pes, &[("tasks started", 100), (MOVED_BYTES, 5_000)]);
+    says(&page, &["the workers wait between two tasks, for work, for values"]);
 }
 
 #[test]
