@@ -71,7 +71,7 @@ pub fn ask(contact: &Contact) -> Result<JobStatus, AskError> {
 
 fn ask_at(address: SocketAddr, stream: &TcpStream, token: &str) -> Result<JobStatus, AskError> {
     let unreadable = |source| AskError::Unreadable { address, source };
-    let mut stream = Deadline::new(stream, ANSWERED_WITHIN);
+    let mut stream = Deadline::new(stream, ANSWERED_WITHIN, None).map_err(unreadable)?;
     let sent = write_request(&mut stream, &address.to_string(), "/job", token);
     sent.map_err(unreadable)?;
     let (code, body) = read_answer(&mut stream, ANSWER_BYTES_MAX).map_err(unreadable)?;

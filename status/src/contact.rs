@@ -27,11 +27,13 @@ impl Contact {
     ///
     /// The file cannot be read, or holds something else.
     pub fn read(file: &Path) -> io::Result<Self> {
-        if fs::metadata(file)?.len() > BYTES_MAX {
-            return Err(io::Error::other("it does not say where a job answers"));
+        let wrong = || io::Error::other("it does not say where a job answers");
+        let found = fs::metadata(file)?;
+        // Reading a pipe might never end.
+        if !found.is_file() || found.len() > BYTES_MAX {
+            return Err(wrong());
         }
-        let wrong = |_| io::Error::other("it does not say where a job answers");
-        serde_json::from_slice(&fs::read(file)?).map_err(wrong)
+        serde_json::from_slice(&fs::read(file)?).map_err(|_| wrong())
     }
 
     /// Writes it to a file that only this user can read, in place of what is there.

@@ -1,7 +1,9 @@
 //! The part of HTTP/1.1 that is needed: one request on a connection, and one answer.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// The longest head of a request or an answer.
@@ -12,30 +14,57 @@ const HEADERS_MAX: usize = 32;
 pub(crate) struct Deadline<'a> {
     stream: &'a TcpStream,
     end: Instant,
+    /// Something comes there when it has to be done at once.
+    stop: Option<BorrowedFd<'a>>,
 }
 
 impl<'a> Deadline<'a> {
-    pub(crate) fn new(stream: &'a TcpStream, within: Duration) -> Self {
-        Deadline { stream, end: Instant::now() + within }
+    pub(crate) fn new(
+        stream: &'a TcpStream,
+        within: Duration,
+        stop: Option<BorrowedFd<'a>>,
+    ) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(Deadline { stream, end: Instant::now() + within, stop })
     }
 
-    fn left(&self) -> io::Result<Duration> {
+    /// Does something with the connection once that is possible.
+    fn once<T>(
+        &self,
+        ready: PollFlags,
+        mut act: impl FnMut(&TcpStream) -> io::Result<T>,
+    ) -> io::Result<T> {
+        loop {
+            match act(self.stream) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.wait(ready)?,
+                done => return done,
+            }
+        }
+    }
+
+    fn wait(&self, ready: PollFlags) -> io::Result<()> {
         let left = self.end.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        let mut fds = vec![PollFd::from_borrowed_fd(self.stream.as_fd(), ready)];
+        fds.extend(self.stop.map(|stop| PollFd::from_borrowed_fd(stop, PollFlags::IN)));
+        // Interrupted, it looks once more.
+        let _ = poll(&mut fds, Timespec::try_from(left).ok().as_ref());
+        let stops = fds.get(1).is_some_and(|stop| !stop.revents().is_empty());
+        if stops { Err(ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
     }
 }
 
 impl Read for Deadline<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(Some(self.left()?))?;
-        self.stream.read(into)
+        self.once(PollFlags::IN, |mut stream| stream.read(into))
     }
 }
 
 impl Write for Deadline<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(Some(self.left()?))?;
-        self.stream.write(bytes)
+        self.once(PollFlags::OUT, |mut stream| stream.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {

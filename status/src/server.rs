@@ -56,7 +56,7 @@ pub enum Metrics {
 }
 
 /// At its end the thread gets this long to say so in the file of metrics. It may be waiting for a
-/// slow disk, a slow reader or the PEs.
+/// slow disk or the PEs.
 const END_WITHIN: Duration = Duration::from_secs(1);
 
 impl FromStr for Metrics {
@@ -263,8 +263,8 @@ impl Answers {
     }
 
     fn answer(&mut self, at: usize, stream: &TcpStream) -> io::Result<()> {
-        stream.set_nonblocking(false)?;
-        let mut stream = Deadline::new(stream, ANSWER_WITHIN);
+        let stop = self.stop.clone();
+        let mut stream = Deadline::new(stream, ANSWER_WITHIN, Some(stop.as_fd()))?;
         let request = read_request(&mut stream)?;
         let (plain, json) = ("text/plain; charset=utf-8", "application/json");
         let (status, content_type, body) = match request {
@@ -361,8 +361,10 @@ mod tests {
         let silent = TcpStream::connect(address).expect("it listens");
         assert_eq!(answer_to(address, "x".repeat(100_000).as_bytes()), "");
         assert_eq!(ask(&contact).expect("it answers"), job());
-        drop((silent, server));
+        let silent_at_the_end = TcpStream::connect(address).expect("it listens");
+        drop(server);
         assert!(!file.exists());
+        drop((silent, silent_at_the_end));
         assert!(matches!(ask(&contact), Err(AskError::Gone { .. })));
     }
 

@@ -49,6 +49,9 @@ pub const MOVED_BYTES: &str = "bytes sent or fetched";
 /// What a thread does that looks for a task.
 pub const SEARCH: &str = "looking for work";
 
+/// The names of the runtime's own functions begin so, such as those that compare clocks.
+const RUNTIME: &str = "ultramarine_runtime::";
+
 /// What it does for rayon meanwhile.
 pub const RAYON: &str = "a job of rayon";
 

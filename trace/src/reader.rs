@@ -1,7 +1,7 @@
 //! What a trace tells: which thread did what, and when; what happened to a PE, and what it counted.
 
 use crate::packet::{DebugAnnotation, Kind, TracePacket, TrackDescriptor, TrackEvent};
-use crate::{CLOCK, COMPARED, FUNCTIONS, LOST, NUMBERS, SPAN, SPANS, WORKER};
+use crate::{CLOCK, COMPARED, FUNCTIONS, LOST, NUMBERS, RUNTIME, SEARCH, SPAN, SPANS, WORKER};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A thread of a PE.
@@ -31,6 +31,13 @@ pub struct Count {
     pub busy_ns: u64,
     /// How long the longest took.
     pub longest_ns: u64,
+}
+
+impl Count {
+    /// Whether it is of the program, and not of the runtime.
+    pub fn is_of_program(&self) -> bool {
+        self.name != SEARCH && !self.name.starts_with(RUNTIME)
+    }
 }
 
 /// What a thread did from one moment to another.

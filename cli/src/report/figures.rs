@@ -5,9 +5,7 @@ use super::heat::Heat;
 use super::waiting::{Times, Worked};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use ultramarine_trace::{
-    Count, DIED, Event, GAUGES, Noted, Process, Reader, SEARCH, Sample, Slice,
-};
+use ultramarine_trace::{Count, DIED, Event, GAUGES, Noted, Process, Reader, Sample, Slice};
 
 /// How many of the longest tasks are shown.
 const LONGEST: usize = 10;
@@ -150,7 +148,7 @@ impl Figures {
         let Some(thread) = reader.threads().get(&slice.thread) else { return };
         let (pe, end_ns) = (thread.pe, slice.end_ns);
         let mut busy_ns = 0u64;
-        for count in slice.functions.iter().filter(|count| count.name != SEARCH) {
+        for count in slice.functions.iter().filter(|count| count.is_of_program()) {
             busy_ns = busy_ns.saturating_add(count.busy_ns);
             self.functions.entry(count.name.clone()).or_default().add(count);
             let (runs, ns) = self.by_pe.entry((count.name.clone(), pe)).or_default();

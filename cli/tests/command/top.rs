@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use ultramarine_status::server::{Server, Ways};
-use ultramarine_status::{JobStatus, PeStatus};
+use ultramarine_status::{JobStatus, PeStatus, Stolen};
 use ultramarine_testkit::eventually;
 
 /// A job of two hosts, which starts more tasks each time that it is asked.
@@ -54,6 +54,27 @@ fn what_a_job_does_is_printed_once() {
     assert_eq!(job.pes.len(), 3);
 }
 
+/// The guide names each field, and no other.
+#[test]
+fn the_fields_of_the_object_are_in_the_guide() {
+    let pe = PeStatus { stolen: vec![Stolen::default()], ..PeStatus::default() };
+    let job = JobStatus { pes: vec![pe], ..JobStatus::default() };
+    let job = serde_json::to_value(&job).expect("it is plain");
+    let mut fields = Vec::new();
+    for object in [&job, &job["pes"][0], &job["pes"][0]["stolen"][0]] {
+        fields.extend(object.as_object().expect("an object").keys().cloned());
+    }
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guide/seeing.md");
+    let guide = fs::read_to_string(guide).expect("it is there");
+    let table = guide.split_once("| field | what |").expect("there is a table").1;
+    let table = table.split("\n\n").next().expect("it has an end");
+    let words = table.split('`').skip(1).step_by(2);
+    let mut named: Vec<_> = words.filter(|word| !word.contains('"')).map(str::to_owned).collect();
+    fields.sort();
+    named.sort();
+    assert_eq!(named, fields);
+}
+
 #[test]
 fn what_cannot_be_asked_is_named() {
     let folder = tempfile::tempdir().expect("there is room");
@@ -64,6 +85,11 @@ fn what_cannot_be_asked_is_named() {
         fs::write(&file, text).expect("there is room");
         assert!(refusal("--once").contains("it does not say where a job answers"), "{text:.9}");
     }
+    assert!(
+        run(&mut ultramarine(&["top", "--once", "/dev/null"]))
+            .refuses()
+            .contains("it does not say")
+    );
     let job = job(&file);
     assert!(refusal("--every=1").contains("--once prints what there is"), "no terminal");
     let contact = fs::read_to_string(&file).expect("it was written");
