@@ -13,6 +13,7 @@
 //! | `top` | shows what a running job does |
 //! | `probe` | finds the program that must run under MPI |
 //! | `completions`, `man` | what a shell and a reader want to know |
+//! | `output` | whole files, and names that a terminal can show |
 //! | `subprocess` | running another program for its output |
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ mod error;
 mod gap;
 mod journal;
 mod man;
+mod output;
 mod probe;
 mod report;
 mod run;

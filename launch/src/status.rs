@@ -8,14 +8,13 @@ use ultramarine_status::{self as status, JobStatus, PeStatus};
 use ultramarine_topology::{Pe, Topology};
 
 /// How long the PEs have to answer.
-const LOOK_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_WITHIN: Duration = Duration::from_secs(1);
 
 /// Answers until what this returns is dropped.
 pub(crate) fn serve(ways: &Ways, cx: Context) -> Option<Server> {
     let begun = Instant::now();
     let look = move || {
-        let looked = pollster::block_on(cx.timeout(LOOK_WITHIN, cx.samples()));
-        let samples = looked.map_err(|_| format!("no answer of all PEs within {LOOK_WITHIN:?}"))?;
+        let samples = pollster::block_on(cx.samples(LOOK_WITHIN));
         let samples = samples.map_err(|error| error.to_string())?;
         Ok(job_status(&cx, begun.elapsed(), &samples))
     };
@@ -23,6 +22,9 @@ pub(crate) fn serve(ways: &Ways, cx: Context) -> Option<Server> {
 }
 
 fn job_status(cx: &Context, took: Duration, samples: &[Sample]) -> JobStatus {
+    let answered = |pe: &u32| samples.binary_search_by_key(pe, |it| it.pe.number()).is_ok();
+    let missing = (0..cx.pes()).filter(|pe| !answered(pe));
+    let (dead, silent) = missing.partition(|pe| cx.is_dead(Pe::new(*pe)));
     let program = std::env::args_os().next().unwrap_or_default();
     let program = Path::new(&program).file_name().unwrap_or_default().to_string_lossy();
     JobStatus {
@@ -31,7 +33,8 @@ fn job_status(cx: &Context, took: Duration, samples: &[Sample]) -> JobStatus {
         process: std::process::id(),
         seconds: took.as_secs_f64(),
         is_running: true,
-        dead: (0..cx.pes()).filter(|pe| cx.is_dead(Pe::new(*pe))).collect(),
+        dead,
+        silent,
         pes: samples.iter().map(|sample| pe_status(cx.topology(), sample)).collect(),
     }
 }

@@ -3,7 +3,7 @@
 use crate::JobStatus;
 use crate::contact::Contact;
 use crate::http::{Deadline, read_answer, write_request};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -29,6 +29,12 @@ pub enum AskError {
         addresses: String,
         /// Why the last one is not reached.
         source: io::Error,
+    },
+    /// There is no answer in time.
+    #[error("the job does not answer at {addresses} in time: its root may be stopped, or busy")]
+    Slow {
+        /// All that were tried.
+        addresses: String,
     },
     /// Another job answers there, or none.
     #[error("what answers at {address} wants another token: the job of this file has ended")]
@@ -58,19 +64,29 @@ pub enum AskError {
 ///
 /// See [`AskError`].
 pub fn ask(contact: &Contact) -> Result<JobStatus, AskError> {
-    let mut failed = io::Error::other("the file names no address");
+    let (mut failed, mut is_slow) = (io::Error::other("the file names no address"), false);
     for &address in &contact.addresses {
         match TcpStream::connect_timeout(&address, CONNECTED_WITHIN) {
             Ok(stream) => return ask_at(address, &stream, &contact.token),
-            Err(error) => failed = error,
+            Err(error) => {
+                is_slow |= error.kind() == ErrorKind::TimedOut;
+                failed = error;
+            }
         }
     }
     let addresses: Vec<_> = contact.addresses.iter().map(SocketAddr::to_string).collect();
-    Err(AskError::Gone { addresses: addresses.join(", "), source: failed })
+    let addresses = addresses.join(", ");
+    if is_slow {
+        return Err(AskError::Slow { addresses });
+    }
+    Err(AskError::Gone { addresses, source: failed })
 }
 
 fn ask_at(address: SocketAddr, stream: &TcpStream, token: &str) -> Result<JobStatus, AskError> {
-    let unreadable = |source| AskError::Unreadable { address, source };
+    let unreadable = |source: io::Error| match source.kind() {
+        ErrorKind::TimedOut => AskError::Slow { addresses: address.to_string() },
+        _ => AskError::Unreadable { address, source },
+    };
     let mut stream = Deadline::new(stream, ANSWERED_WITHIN, None).map_err(unreadable)?;
     let sent = write_request(&mut stream, &address.to_string(), "/job", token);
     sent.map_err(unreadable)?;

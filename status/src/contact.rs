@@ -61,6 +61,10 @@ pub(crate) fn new_token() -> io::Result<String> {
 pub(crate) fn replace(file: &Path, mode: u32, text: &str) -> io::Result<()> {
     let next = beside(file);
     let write = || {
+        let is_file = |of: fs::Metadata| of.is_file() || of.is_symlink();
+        if !fs::symlink_metadata(file).map_or(true, is_file) {
+            return Err(io::Error::other("there is something else that is no file"));
+        }
         let _ = fs::remove_file(&next);
         let mut options = OpenOptions::new();
         let mut opened = options.write(true).create_new(true).mode(mode).open(&next)?;

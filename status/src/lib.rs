@@ -38,6 +38,8 @@ pub struct JobStatus {
     pub is_running: bool,
     /// The PEs that have died.
     pub dead: Vec<u32>,
+    /// The PEs that live, and have not answered in time: they may be stopped, or short of a core.
+    pub silent: Vec<u32>,
     /// Those that have answered, by number.
     pub pes: Vec<PeStatus>,
 }
@@ -91,6 +93,6 @@ pub struct Stolen {
 impl PeStatus {
     /// Tasks that it has stolen, at all distances.
     pub fn stolen_tasks(&self) -> u64 {
-        self.stolen.iter().map(|row| row.tasks).sum()
+        self.stolen.iter().fold(0, |sum, row| sum.saturating_add(row.tasks))
     }
 }

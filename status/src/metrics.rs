@@ -34,6 +34,7 @@ pub(crate) fn text(job: &JobStatus) -> String {
     single("job_running", "Whether the job runs.", f64::from(u8::from(job.is_running)));
     single("job_seconds", "Seconds since the main task began.", job.seconds);
     single("pes", "PEs that have answered.", job.pes.len() as f64);
+    single("pes_silent", "PEs that live and have not answered.", job.silent.len() as f64);
     single("pes_dead", "PEs that have died.", job.dead.len() as f64);
     for (name, kind, about, value) in ROWS {
         text += &head(name, kind, about);

@@ -18,7 +18,10 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a request may take, from its connection to the end of the answer.
+/// How long a request may take to come. Another one waits meanwhile.
+const REQUEST_WITHIN: Duration = Duration::from_millis(300);
+
+/// How long its answer may take to go.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 /// A status that is not older than this answers the next request as well.
@@ -196,7 +199,6 @@ impl MetricsFile {
     }
 
     fn write(&mut self, job: &JobStatus) {
-        self.next = Instant::now() + FILE_EVERY;
         let written = contact::replace(&self.path, 0o644, &metrics::text(job));
         // It is said once.
         if let Err(error) = written
@@ -225,15 +227,14 @@ impl Answers {
                     tracing::debug!("a request for the status has failed: {error}");
                 }
             }
-            self.write_file(|_| {});
+            self.write_file_if_due();
         }
         if let Some((path, own)) = &self.contact
             && Contact::read(path).is_ok_and(|there| there == *own)
         {
             let _ = fs::remove_file(path);
         }
-        self.file.iter_mut().for_each(|file| file.next = Instant::now());
-        self.write_file(|job| job.is_running = false);
+        self.write_file_at_the_end();
     }
 
     /// Waits until something is to be done. Returns whether that is to end.
@@ -264,8 +265,8 @@ impl Answers {
 
     fn answer(&mut self, at: usize, stream: &TcpStream) -> io::Result<()> {
         let stop = self.stop.clone();
-        let mut stream = Deadline::new(stream, ANSWER_WITHIN, Some(stop.as_fd()))?;
-        let request = read_request(&mut stream)?;
+        let within = |time| Deadline::new(stream, time, Some(stop.as_fd()));
+        let request = read_request(&mut within(REQUEST_WITHIN)?)?;
         let (plain, json) = ("text/plain; charset=utf-8", "application/json");
         let (status, content_type, body) = match request {
             None => ((400, "Bad Request"), plain, "GET is understood\n".to_owned()),
@@ -279,7 +280,7 @@ impl Answers {
                 _ => ((404, "Not Found"), plain, "there are /job and /metrics\n".to_owned()),
             },
         };
-        write_answer(&mut stream, status, content_type, &body)
+        write_answer(&mut within(ANSWER_WITHIN)?, status, content_type, &body)
     }
 
     /// What the job does now, or did a moment ago.
@@ -290,18 +291,25 @@ impl Answers {
         Ok(&self.last.as_ref().expect("it was just put there").1)
     }
 
-    /// Writes the file of metrics if it is time, and `finish` has seen the status.
-    fn write_file(&mut self, finish: impl FnOnce(&mut JobStatus)) {
-        if self.file.as_ref().is_none_or(|file| Instant::now() < file.next) {
-            return;
+    /// Writes the file of metrics if it is time. What is not known now may be in a while: until then
+    /// the file stays as old as it is.
+    fn write_file_if_due(&mut self) {
+        let is_due = self.file.as_ref().is_some_and(|file| Instant::now() >= file.next);
+        let job = is_due.then(|| self.look().ok().cloned()).flatten();
+        for file in self.file.iter_mut().filter(|_| is_due) {
+            file.next = Instant::now() + FILE_EVERY;
+            job.iter().for_each(|job| file.write(job));
         }
-        // What is not known now may be in a while, and at the end what was known last is right.
-        let mut job = match self.look() {
-            Ok(job) => job.clone(),
-            Err(_) => self.last.as_ref().map(|(_, job)| job.clone()).unwrap_or_default(),
-        };
-        finish(&mut job);
-        self.file.iter_mut().for_each(|file| file.write(&job));
+    }
+
+    /// Writes it at the end, with what was known last.
+    fn write_file_at_the_end(&mut self) {
+        if self.file.is_some() {
+            let _ = self.look();
+            let last = self.last.take().map(|(_, job)| job).unwrap_or_default();
+            let job = JobStatus { is_running: false, ..last };
+            self.file.iter_mut().for_each(|file| file.write(&job));
+        }
     }
 }
 
@@ -406,10 +414,30 @@ mod tests {
     }
 
     #[test]
+    fn metrics_that_are_not_known_are_not_written_before_the_end() {
+        let folder = tempfile::tempdir().expect("there is room");
+        let file = folder.path().join("job.prom");
+        let ways = Ways { metrics: Some(Metrics::File(file.clone())), ..Ways::default() };
+        let (asked, asks) = mpsc::channel();
+        let look = move || {
+            let _ = asked.send(());
+            Err("too busy".to_owned())
+        };
+        let server = Server::start(&ways, Box::new(look)).expect("there is a way");
+        asks.recv_timeout(WITHIN).expect("it looks");
+        assert!(!file.exists());
+        drop(server);
+        let text = fs::read_to_string(&file).expect("it was written");
+        assert!(text.contains("\nultramarine_job_running 0\n"), "{text}");
+    }
+
+    #[test]
     fn what_cannot_be_written_is_left_out() {
-        let nowhere = PathBuf::from("/nonexistent/status");
-        let ways = Ways { contact: Some(nowhere), ..Ways::default() };
-        assert!(Server::start(&ways, Box::new(|| Ok(job()))).is_none());
+        let folder = tempfile::tempdir().expect("there is room");
+        for nowhere in [PathBuf::from("/nonexistent/status"), folder.path().to_owned()] {
+            let ways = Ways { contact: Some(nowhere), ..Ways::default() };
+            assert!(Server::start(&ways, Box::new(|| Ok(job()))).is_none());
+        }
         assert_eq!("9100".parse(), Ok(Metrics::Port(9100)));
         assert_eq!("./9100".parse(), Ok(Metrics::File("./9100".into())));
         for wrong in ["0", "65536", "99999999999"] {

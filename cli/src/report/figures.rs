@@ -85,8 +85,8 @@ pub(super) struct Summary<'a> {
     pub(super) counters: BTreeMap<&'a str, u64>,
     /// How long a run of the first function takes on each host, in nanoseconds.
     pub(super) by_host: Vec<(&'a str, f64)>,
-    /// Within how many nanoseconds the clocks of all PEs are right, if that is known.
-    pub(super) clocks_error_ns: Option<u64>,
+    /// How right the clocks of all PEs are, where there are several.
+    pub(super) clocks: Option<String>,
     /// How many runs and spans are missing.
     pub(super) lost: u64,
 }
@@ -174,11 +174,11 @@ impl Figures {
         }
     }
 
-    /// What all of it comes to. The clocks are right within this error, if they were compared.
+    /// What all of it comes to. This is said of the clocks.
     pub(super) fn summed_up<'a>(
         &'a self,
         reader: &'a Reader,
-        clocks_error_ns: Option<u64>,
+        clocks: Option<String>,
     ) -> Summary<'a> {
         let begin_ns = self.begin_ns.unwrap_or_default();
         let took_ns = self.end_ns.saturating_sub(begin_ns);
@@ -227,7 +227,7 @@ impl Figures {
                 .filter(|(name, sum)| !GAUGES.contains(name) && *sum > 0)
                 .collect(),
             hosts,
-            clocks_error_ns,
+            clocks,
             lost: reader.lost(),
         }
     }

@@ -16,7 +16,8 @@ mod heat;
 mod page;
 mod waiting;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::output::write_whole;
 use crate::trace::parts::{Parts, is_no_part};
 use figures::Figures;
 use std::io::Write as _;
@@ -42,9 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut figures = Figures::default();
     let parts = Parts::at(&arguments.trace)?;
     let (reader, clocks) = parts.read(|reader, noted| figures.add(reader, noted))?;
-    let page = page::page(&figures.summed_up(&reader, clocks.error_ns()));
-    let file = arguments.output.display();
-    std::fs::write(&arguments.output, page.into_string())
-        .map_err(|error| Error::from(format!("`{file}` cannot be written: {error}")))?;
-    Ok(writeln!(std::io::stdout(), "{file}")?)
+    let page = page::page(&figures.summed_up(&reader, clocks.said(&reader)));
+    write_whole(&arguments.output, |out| Ok(out.write_all(page.into_string().as_bytes())?))?;
+    Ok(writeln!(std::io::stdout(), "{}", arguments.output.display())?)
 }

@@ -134,13 +134,7 @@ fn over_time(job: &Summary<'_>) -> Markup {
     let mean = |row: &[f64]| row.iter().sum::<f64>() / row.len().max(1) as f64;
     html! {
         h2 { "Over time" }
-        @match job.clocks_error_ns {
-            Some(error_ns) => p { "Clocks are aligned within " (duration(error_ns)) "." },
-            None if job.hosts.len() > 1 => {
-                p { "Times are those of each host's clock: these may differ." }
-            }
-            None => {}
-        }
+        @if let Some(clocks) = &job.clocks { p { (clocks) "." } }
         @if let Some(svg) = charts::utilisation(job) {
             figure {
                 div role="img" aria-label="The share of busy workers over time" {
@@ -189,8 +183,8 @@ fn more_than(rows: usize) -> Markup {
 }
 
 fn functions(job: &Summary<'_>) -> Markup {
-    let all: u64 = job.functions.iter().map(|(_, function)| function.busy_ns).sum();
-    let share = |function: &Function| function.busy_ns as f64 / all.max(1) as f64;
+    let all: f64 = job.functions.iter().map(|(_, function)| function.busy_ns as f64).sum();
+    let share = |function: &Function| function.busy_ns as f64 / all.max(1.0);
     let (most, least_share) = HISTOGRAMS;
     let large = job.functions.iter().take(most).filter(|(_, of)| share(of) >= least_share);
     html! {

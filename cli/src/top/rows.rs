@@ -1,5 +1,6 @@
 //! What a job has said, as rows.
 
+use crate::output::printable;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use ultramarine_status::{JobStatus, PeStatus};
@@ -36,16 +37,16 @@ pub(super) struct Sums {
 impl Sums {
     fn add(&mut self, pe: &PeStatus, per_s: f64) {
         self.pes += 1;
-        self.workers += pe.workers;
-        self.idle += pe.idle;
-        self.waiting += pe.waiting;
-        self.started += pe.started;
+        self.workers = self.workers.saturating_add(pe.workers);
+        self.idle = self.idle.saturating_add(pe.idle);
+        self.waiting = self.waiting.saturating_add(pe.waiting);
+        self.started = self.started.saturating_add(pe.started);
         self.per_s += per_s;
-        self.stolen += pe.stolen_tasks();
-        self.again += pe.again;
-        self.lost += pe.lost;
-        self.moved += pe.moved_bytes;
-        self.memory += pe.memory;
+        self.stolen = self.stolen.saturating_add(pe.stolen_tasks());
+        self.again = self.again.saturating_add(pe.again);
+        self.lost = self.lost.saturating_add(pe.lost);
+        self.moved = self.moved.saturating_add(pe.moved_bytes);
+        self.memory = self.memory.saturating_add(pe.memory);
     }
 
     /// The share of the workers that have a task.
@@ -100,8 +101,8 @@ impl Seen {
         let mut places = BTreeMap::new();
         for pe in &self.now.pes {
             let name = match each {
-                Each::Host => pe.host.clone(),
-                Each::Pe => format!("{} {}", pe.pe, pe.host),
+                Each::Host => printable(&pe.host),
+                Each::Pe => format!("{} {}", pe.pe, printable(&pe.host)),
             };
             let at = *places.entry(name.clone()).or_insert_with(|| {
                 rows.push((name, Sums::default()));
@@ -147,18 +148,20 @@ impl Seen {
     /// What the job is, and does altogether.
     pub(super) fn summary(&self) -> [String; 2] {
         let (hosts, all) = self.rows(Each::Host);
-        let JobStatus { program, seconds, dead, .. } = &self.now;
-        let died = match dead.len() {
+        let JobStatus { program, seconds, dead, silent, .. } = &self.now;
+        let program = printable(program);
+        let not_there = |pes: &[u32], what: &str| match pes.len() {
             0 => String::new(),
-            count => format!(", {count} died"),
+            count => format!(", {count} {what}"),
         };
+        let (died, no_answer) = (not_there(dead, "died"), not_there(silent, "without an answer"));
         let lost = match all.lost {
             0 => String::new(),
             count => format!(", {count} lost"),
         };
         [
             format!(
-                "{program} after {seconds:.1} s: {} PEs on {} hosts{died}; {} workers, {:.0} % \
+                "{program} after {seconds:.1} s: {} PEs on {} hosts{died}{no_answer}; {} workers, {:.0} % \
                  busy",
                 all.pes,
                 hosts.len(),

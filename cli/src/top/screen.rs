@@ -11,14 +11,14 @@ use ratatui::{DefaultTerminal, Frame};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, TryRecvError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::Duration;
 use ultramarine_status::JobStatus;
 use ultramarine_status::client::{AskError, ask};
 use ultramarine_status::contact::Contact;
 
-/// How long a key may wait.
+/// How often the page is drawn while no key is pressed.
 const KEYS_EVERY: Duration = Duration::from_millis(100);
 
 /// How many rows a page of the list is.
@@ -46,8 +46,9 @@ pub(super) fn show(contact: &Contact, seen: Seen, every: Duration) -> Result<Str
     let list = TableState::default().with_selected(0);
     let mut screen = Screen { seen, each: Each::Host, list, trouble: None };
     let mut terminal = ratatui::try_init()?;
-    let ended = screen.stay(&mut terminal, &answers, &is_over);
-    ratatui::restore();
+    let ended = keys().and_then(|keys| screen.stay(&mut terminal, &answers, &keys, &is_over));
+    // It may be gone.
+    let _ = ratatui::try_restore();
     let mut last = screen.seen.summary().to_vec();
     last.extend(ended?);
     Ok(last.join("\n"))
@@ -68,12 +69,30 @@ fn answers(contact: Contact, every: Duration) -> Result<Receiver<Result<JobStatu
     Ok(answers)
 }
 
+/// The keys that are pressed. A thread of its own waits for them: where a terminal is gone, that
+/// never ends.
+fn keys() -> std::io::Result<Receiver<KeyEvent>> {
+    let (pressed, keys) = mpsc::channel();
+    let waits = move || {
+        while let Ok(event) = event::read() {
+            if let Event::Key(key) = event
+                && pressed.send(key).is_err()
+            {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("keys".to_owned()).spawn(waits)?;
+    Ok(keys)
+}
+
 impl Screen {
     /// Is shown until the user ends that, or the job ends: then with why.
     fn stay(
         &mut self,
         terminal: &mut DefaultTerminal,
         answers: &Receiver<Result<JobStatus, AskError>>,
+        keys: &Receiver<KeyEvent>,
         is_over: &AtomicBool,
     ) -> std::io::Result<Option<String>> {
         while !is_over.load(Ordering::Relaxed) {
@@ -81,8 +100,10 @@ impl Screen {
                 return Ok(Some(ended));
             }
             terminal.draw(|frame| self.draw(frame))?;
-            if !self.key()? {
-                break;
+            match keys.recv_timeout(KEYS_EVERY) {
+                Ok(key) if self.is_ended_by(key) => break,
+                Err(RecvTimeoutError::Disconnected) => break,
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
             }
         }
         Ok(None)
@@ -110,15 +131,11 @@ impl Screen {
         }
     }
 
-    /// Does what a key says, if one comes soon. Returns whether to go on.
-    fn key(&mut self) -> std::io::Result<bool> {
-        if !event::poll(KEYS_EVERY)? {
-            return Ok(true);
-        }
-        let Event::Key(KeyEvent { code, modifiers, .. }) = event::read()? else { return Ok(true) };
+    /// Does what a key says. Returns whether that is to end.
+    fn is_ended_by(&mut self, KeyEvent { code, modifiers, .. }: KeyEvent) -> bool {
         match code {
-            KeyCode::Char('q') | KeyCode::Esc => return Ok(false),
-            KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => return Ok(false),
+            KeyCode::Char('q') | KeyCode::Esc => return true,
+            KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => return true,
             KeyCode::Char('p') => {
                 self.each = if self.each == Each::Host { Each::Pe } else { Each::Host };
                 self.list.select(Some(0));
@@ -131,7 +148,7 @@ impl Screen {
             KeyCode::End => self.list.select_last(),
             _ => {}
         }
-        Ok(true)
+        false
     }
 
     fn draw(&mut self, frame: &mut Frame<'_>) {

@@ -5,8 +5,9 @@
 //! counts the more the quicker it was, and a small drift is likelier than a large one).
 
 use std::collections::{BTreeMap, VecDeque};
-use ultramarine_trace::Compared;
+use std::time::Duration;
 use ultramarine_trace::packet::TracePacket;
+use ultramarine_trace::{Compared, Reader};
 
 /// Clocks of computers drift by about this factor at most.
 const DRIFT: f64 = 1e-4;
@@ -131,8 +132,30 @@ impl Clocks {
     }
 
     /// Within how many nanoseconds all that were compared are right; `None` if there are none.
-    pub(crate) fn error_ns(&self) -> Option<u64> {
+    fn error_ns(&self) -> Option<u64> {
         self.0.values().map(|(_, error_ns)| *error_ns).max()
+    }
+
+    /// How right the clocks of all PEs are, in words, where there are several.
+    pub(crate) fn said(&self, reader: &Reader) -> Option<String> {
+        let pes = reader.processes();
+        let others: Vec<_> = pes.keys().filter(|pe| !self.0.contains_key(pe)).collect();
+        match (self.error_ns(), &others[..]) {
+            _ if pes.len() < 2 => None,
+            (None, _) => Some("clocks not compared: they may differ".to_owned()),
+            (Some(error_ns), others) => {
+                let within = Duration::from_nanos(error_ns);
+                let but = match others {
+                    [] => String::new(),
+                    [pe] => format!(", but for that of PE {pe}, which was not compared"),
+                    [pe, more @ ..] => {
+                        let more = more.len();
+                        format!(", but for those of PE {pe} and {more} more, not compared")
+                    }
+                };
+                Some(format!("clocks aligned within {within:.1?}{but}"))
+            }
+        }
     }
 }
 

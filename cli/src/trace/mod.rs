@@ -10,12 +10,11 @@ pub(crate) mod clocks;
 pub(crate) mod parts;
 mod totals;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::output::write_whole;
 use parts::Parts;
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::time::Duration;
 use totals::Totals;
 use ultramarine_trace::append;
 
@@ -61,25 +60,20 @@ pub(crate) fn run(command: &Command) -> Result<()> {
 fn merge(arguments: &Merge) -> Result<()> {
     parts::is_no_part(&arguments.output)?;
     let parts = Parts::in_folder(&arguments.folder)?;
-    let named = |error: std::io::Error| {
-        Error::from(format!("`{}` cannot be written: {error}", arguments.output.display()))
-    };
-    let mut out = BufWriter::new(File::create(&arguments.output).map_err(named)?);
     let (mut bytes, mut piece) = (0, Vec::new());
-    let (_, clocks) = parts.each(|reader, packet| {
-        piece.clear();
-        append(&packet, &mut piece);
-        bytes += piece.len();
-        // It tells of which PE the next ones are.
-        reader.next(packet);
-        out.write_all(&piece).map_err(named)
+    let (reader, clocks) = write_whole(&arguments.output, |out| {
+        parts.each(|reader, packet| {
+            piece.clear();
+            append(&packet, &mut piece);
+            bytes += piece.len();
+            // It tells of which PE the next ones are.
+            reader.next(packet);
+            Ok(out.write_all(&piece)?)
+        })
     })?;
-    out.flush().map_err(named)?;
     let (count, file) = (parts.count(), arguments.output.display());
-    let aligned = clocks.error_ns().map_or_else(String::new, |error_ns| {
-        format!("; clocks aligned within {:.1?}", Duration::from_nanos(error_ns))
-    });
-    Ok(writeln!(std::io::stdout(), "{count} parts, {bytes} bytes in {file}{aligned}")?)
+    let said = clocks.said(&reader).map_or_else(String::new, |said| format!("; {said}"));
+    Ok(writeln!(std::io::stdout(), "{count} parts, {bytes} bytes in {file}{said}")?)
 }
 
 fn show(arguments: &Show) -> Result<()> {

@@ -25,7 +25,12 @@ impl Parts {
     /// It cannot be read, or there is none.
     pub(crate) fn at(path: &Path) -> Result<Parts> {
         let kind = fs::metadata(path).map_err(|error| cannot_be_read(path, &error))?;
-        if kind.is_dir() { Parts::in_folder(path) } else { Ok(Parts(vec![path.into()])) }
+        match kind {
+            kind if kind.is_dir() => Parts::in_folder(path),
+            kind if kind.is_file() => Ok(Parts(vec![path.into()])),
+            // Reading a pipe might never end.
+            _ => Err(Error::from(format!("`{}` is no trace, as it is no file", path.display()))),
+        }
     }
 
     /// The parts in a folder, by the PEs.
@@ -37,8 +42,10 @@ impl Parts {
         let mut files = Vec::new();
         for file in fs::read_dir(folder).map_err(|error| cannot_be_read(folder, &error))? {
             let path = file?.path();
-            if is_part(&path) {
+            if is_part(&path) && path.is_file() {
                 files.push(path);
+            } else if is_part(&path) {
+                eprintln!("`{}` is no file, and is left out", path.display());
             }
         }
         if files.is_empty() {

@@ -1,5 +1,6 @@
 //! What a trace comes to.
 
+use crate::output::printable;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -165,6 +166,7 @@ impl fmt::Display for Page {
             for Row { name, numbers } in rows.iter().take(ROWS) {
                 let longest = format!("{:.1?}", Duration::from_nanos(numbers.longest_ns));
                 let busy = seconds(numbers.busy_ns);
+                let name = printable(name);
                 writeln!(f, "{:>12} {busy:>12.3} {longest:>12}  {name}", numbers.runs)?;
             }
             if let Some(more) = rows.len().checked_sub(ROWS).filter(|more| *more > 0) {

@@ -6,6 +6,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use ultramarine_status::server::{Server, Ways};
@@ -102,20 +103,29 @@ fn what_cannot_be_asked_is_named() {
     assert!(refusal("--once").contains("it has ended, or the process of its root has died"));
 }
 
-/// The command on a terminal of this size. Returns what it shows after these keys, until it ends.
-fn on_a_terminal(file: &Path, (columns, rows): (u16, u16), keys: &[u8], sees: &str) -> String {
+/// The front of a terminal of this size, and the command behind it.
+fn behind_a_terminal(file: &Path, (columns, rows): (u16, u16)) -> (File, PathBuf, Command) {
     let front = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     unlockpt(&front).expect("it is ours");
     let name = ptsname(&front, Vec::new()).expect("it has a name");
     let name = PathBuf::from(name.into_string().expect("plain letters"));
     let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&front, size).expect("it is a terminal");
-    let back = || OpenOptions::new().read(true).write(true).open(&name).expect("the other end");
     let mut command = ultramarine(&["top", "--every", "0.2"]);
-    command.arg(file).env("TERM", "xterm").stdin(back()).stdout(back()).stderr(back());
-    let keeps = back();
+    command.arg(file).env("TERM", "xterm");
+    command.stdin(back(&name)).stdout(back(&name)).stderr(back(&name));
+    (File::from(front), name, command)
+}
+
+fn back(name: &Path) -> File {
+    OpenOptions::new().read(true).write(true).open(name).expect("the other end")
+}
+
+/// The command on a terminal of this size. Returns what it shows after these keys, until it ends.
+fn on_a_terminal(file: &Path, size: (u16, u16), keys: &[u8], sees: &str) -> String {
+    let (mut front, name, mut command) = behind_a_terminal(file, size);
+    let keeps = back(&name);
     let mut child = command.spawn().expect("it is built");
-    let mut front = File::from(front);
     let mut reader = front.try_clone().expect("a descriptor");
     let shown = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let reads = shown.clone();
@@ -164,4 +174,21 @@ fn the_page_ends_with_the_job() {
     drop(job);
     let shown = page.join().expect("it ends");
     assert!(shown.contains("the job does not answer"), "{shown:?}");
+}
+
+#[test]
+fn the_page_ends_with_its_terminal() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let file = folder.path().join("status");
+    let _job = job(&file);
+    let (mut front, _, mut command) = behind_a_terminal(&file, (80, 24));
+    let mut child = command.spawn().expect("it is built");
+    drop(command);
+    let (mut shown, mut piece) = (String::new(), [0; 4096]);
+    while !shown.contains("near") {
+        let count = front.read(&mut piece).expect("it shows something");
+        shown += &String::from_utf8_lossy(&piece[..count]);
+    }
+    drop(front);
+    eventually("it ends", || child.try_wait().expect("it is a child").is_some());
 }

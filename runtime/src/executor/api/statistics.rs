@@ -12,6 +12,7 @@ use crate::executor::task::task_code::function;
 use crate::protocol::Statistics;
 use std::ops::Range;
 use std::pin::Pin;
+use std::time::{Duration, Instant};
 use ultramarine_topology::Pe;
 
 impl Context {
@@ -22,24 +23,25 @@ impl Context {
     ///
     /// The job is ending. (PEs that die meanwhile are left out.)
     pub async fn statistics(&self) -> Result<Statistics, TaskError> {
-        self.gather().await
+        self.gather(None).await
     }
 
-    /// What each living PE does now, in order of their numbers. This costs what
-    /// [`statistics`](Self::statistics) costs.
+    /// What each living PE does now that answers within some time, in order of their numbers. This
+    /// costs what [`statistics`](Self::statistics) costs. With a PE that does not answer those are
+    /// missing that it was to ask.
     ///
     /// # Errors
     ///
     /// As for [`statistics`](Self::statistics).
-    pub async fn samples(&self) -> Result<Vec<Sample>, TaskError> {
-        let mut samples: Vec<Sample> = self.gather().await?;
+    pub async fn samples(&self, within: Duration) -> Result<Vec<Sample>, TaskError> {
+        let mut samples: Vec<Sample> = self.gather(Some(within)).await?;
         samples.sort_by_key(|sample| sample.pe);
         Ok(samples)
     }
 
-    async fn gather<G: Gathered>(&self) -> Result<G, TaskError> {
+    async fn gather<G: Gathered>(&self, within: Option<Duration>) -> Result<G, TaskError> {
         // Unsupervised: no other PE may count in place of one that dies.
-        gather(self.unsupervised(), 0..self.pes()).await
+        gather(self.unsupervised(), (0..self.pes(), within)).await
     }
 
     /// Counts tasks as ended that a skeleton leaves out, since their results are known.
@@ -79,16 +81,33 @@ impl Gathered for Vec<Sample> {
 
 type Gathering<G> = Pin<Box<dyn std::future::Future<Output = Result<G, TaskError>> + Send>>;
 
+/// Which PEs are asked, and how long they have.
+type Question = (Range<u32>, Option<Duration>);
+
+/// Of this time the PEs that a PE asks have this share, so that its own answer is in time.
+const SHARE_BELOW: f64 = 0.7;
+
 /// What those of these PEs know that live. This PE is the first of them.
-fn gather<G: Gathered>(cx: Context, pes: Range<u32>) -> Gathering<G> {
+fn gather<G: Gathered>(cx: Context, (pes, within): Question) -> Gathering<G> {
     Box::pin(async move {
+        let end = within.map(|within| Instant::now() + within);
+        let below = within.map(|within| within.mul_f64(SHARE_BELOW));
+        let ask = |pes| Asked::of(&cx, pes, below);
         let branches = cx.topology().branches(cx.pe(), pes);
-        let mut asked: Vec<_> = branches.filter_map(|branch| Asked::of(&cx, branch)).collect();
+        let mut asked: Vec<_> = branches.filter_map(ask).collect();
         let mut total = G::of(&cx.pe);
         while let Some(Asked { others, answer }) = asked.pop() {
-            match answer.await {
+            let answer = match end {
+                None => answer.await,
+                Some(end) => {
+                    let left = end.saturating_duration_since(Instant::now());
+                    let Ok(answer) = cx.timeout(left, answer).await else { continue };
+                    answer
+                }
+            };
+            match answer {
                 // The dead PE's answer held those of the others, so they are asked again.
-                Err(TaskError::Lost { .. }) => asked.extend(Asked::of(&cx, others)),
+                Err(TaskError::Lost { .. }) => asked.extend(ask(others)),
                 answer => total.merge(answer??),
             }
         }
@@ -105,11 +124,11 @@ struct Asked<G> {
 
 impl<G: Gathered> Asked<G> {
     /// Asks the first of these PEs that lives, if any does.
-    fn of(cx: &Context, pes: Range<u32>) -> Option<Self> {
+    fn of(cx: &Context, pes: Range<u32>, within: Option<Duration>) -> Option<Self> {
         let first = pes.clone().find(|pe| !cx.is_dead(Pe::new(*pe)))?;
         // Before all tasks, since these may be long.
-        let count = Async(async |cx: Context, pes| gather::<G>(cx, pes).await);
-        let answer = cx.pe.ask(Pe::new(first), function(count), first..pes.end);
+        let count = Async(async |cx: Context, question| gather::<G>(cx, question).await);
+        let answer = cx.pe.ask(Pe::new(first), function(count), (first..pes.end, within));
         Some(Asked { others: first + 1..pes.end, answer })
     }
 }
