@@ -291,8 +291,8 @@ impl Answers {
         Ok(&self.last.as_ref().expect("it was just put there").1)
     }
 
-    /// Writes the file of metrics if it is time. What is not known now may be in a while: until then
-    /// the file stays as old as it is.
+    /// Writes the file of metrics if it is time. What is not known now may be in a while: until
+    /// then the file stays as old as it is.
     fn write_file_if_due(&mut self) {
         let is_due = self.file.as_ref().is_some_and(|file| Instant::now() >= file.next);
         let job = is_due.then(|| self.look().ok().cloned()).flatten();

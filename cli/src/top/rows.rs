@@ -161,8 +161,8 @@ impl Seen {
         };
         [
             format!(
-                "{program} after {seconds:.1} s: {} PEs on {} hosts{died}{no_answer}; {} workers, {:.0} % \
-                 busy",
+                "{program} after {seconds:.1} s: {} PEs on {} hosts{died}{no_answer}; {} workers, \
+                 {:.0} % busy",
                 all.pes,
                 hosts.len(),
                 all.workers,
