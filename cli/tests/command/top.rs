@@ -105,7 +105,8 @@ fn what_cannot_be_asked_is_named() {
 
 /// The front of a terminal of this size, and the command behind it.
 fn behind_a_terminal(file: &Path, (columns, rows): (u16, u16)) -> (File, PathBuf, Command) {
-    let front = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    let front = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC);
+    let front = front.expect("a terminal");
     unlockpt(&front).expect("it is ours");
     let name = ptsname(&front, Vec::new()).expect("it has a name");
     let name = PathBuf::from(name.into_string().expect("plain letters"));
