@@ -31,11 +31,6 @@ fn while_it_runs(command: &mut Command, file: &Path, says: &[Says<'_>]) -> Ended
     ended
 }
 
-/// Of which PE each line is.
-fn pes(job: &JobStatus) -> Vec<u32> {
-    job.pes.iter().map(|pe| pe.pe).collect()
-}
-
 #[test]
 fn a_job_says_what_it_does_while_all_its_workers_are_in_tasks() {
     let folder = folder!("threads");
@@ -76,6 +71,11 @@ mod launched {
     use ultramarine_testkit::{kill, launcher};
 
     const NAPPING: &str = "--tasks 90 --shortest 200000 --longest 200000 --threads 1 --json";
+
+    /// Of which PE each line is.
+    fn pes(job: &JobStatus) -> Vec<u32> {
+        job.pes.iter().map(|pe| pe.pe).collect()
+    }
 
     #[test]
     fn a_death_is_seen_and_the_others_go_on() {

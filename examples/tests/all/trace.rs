@@ -5,7 +5,7 @@ use crate::common::SUM_EULER;
 use std::fs;
 use std::path::Path;
 use ultramarine_testkit::{alone, folder, run};
-use ultramarine_trace::{DIED, Noted, Packets, Reader, Slice, is_part};
+use ultramarine_trace::{Noted, Packets, Reader, Slice, is_part};
 
 /// What is in each part, by name.
 pub(crate) fn recorded(folder: &Path) -> Vec<Vec<Noted>> {
@@ -79,8 +79,8 @@ mod launched {
     use super::*;
     use crate::common::NAPS;
     use ultramarine_testkit::{beside_the_tests, launcher};
-    use ultramarine_trace::TRUE_NS;
     use ultramarine_trace::packet::DebugAnnotation;
+    use ultramarine_trace::{DIED, TRUE_NS};
 
     #[test]
     fn a_process_that_is_killed_leaves_what_it_has_done() {
