@@ -22,5 +22,6 @@ pages! {
     Troubleshooting: "docs/guide/troubleshooting.md",
     Communication: "docs/guide/communication.md",
     TaskSets: "docs/guide/task-sets.md",
+    Seeing: "docs/guide/seeing.md",
     Cookbook: "docs/COOKBOOK.md",
 }
