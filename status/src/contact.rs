@@ -1,18 +1,20 @@
 //! The file that says where a job answers.
 
 use rustix::rand::{GetRandomFlags, getrandom};
-use serde::{Deserialize, Serialize};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+/// How the first line begins. Each other one is an address.
+const TOKEN: &str = "token ";
+
 /// A file that is longer than this is no contact.
 const BYTES_MAX: u64 = 64 << 10;
 
 /// Where a job answers, and what it wants to be shown.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contact {
     /// The addresses of its root's process.
     pub addresses: Vec<SocketAddr>,
@@ -33,7 +35,11 @@ impl Contact {
         if !found.is_file() || found.len() > BYTES_MAX {
             return Err(wrong());
         }
-        serde_json::from_slice(&fs::read(file)?).map_err(|_| wrong())
+        let text = fs::read_to_string(file).map_err(|_| wrong())?;
+        let mut lines = text.lines();
+        let token = lines.next().and_then(|line| line.strip_prefix(TOKEN)).ok_or_else(wrong)?;
+        let addresses: Result<_, _> = lines.map(str::parse).collect();
+        Ok(Contact { addresses: addresses.map_err(|_| wrong())?, token: token.to_owned() })
     }
 
     /// Writes it to a file that only this user can read, in place of what is there.
@@ -42,8 +48,8 @@ impl Contact {
     ///
     /// The file cannot be written.
     pub fn write(&self, file: &Path) -> io::Result<()> {
-        let text = serde_json::to_string_pretty(self)? + "\n";
-        replace(file, 0o600, &text)
+        let lines = self.addresses.iter().map(|address| format!("{address}\n"));
+        replace(file, 0o600, &format!("{TOKEN}{}\n{}", self.token, lines.collect::<String>()))
     }
 }
 

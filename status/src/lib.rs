@@ -9,6 +9,7 @@
 //! | [`server`] | the answering thread |
 //! | [`client`] | asking |
 //! | `http` | requests and answers, with limits on time and size |
+//! | `json` | the status as an object |
 //! | `metrics` | the status as Prometheus reads it |
 //!
 //! Who has the token sees these numbers, and can do nothing else with it: the job's own key is
@@ -18,6 +19,7 @@
 pub mod client;
 pub mod contact;
 mod http;
+mod json;
 mod metrics;
 pub mod server;
 

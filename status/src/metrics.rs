@@ -8,22 +8,58 @@ use std::fmt::Write as _;
 /// The type of this text.
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Figures of each PE: name, type, what it is, and how to get it.
-type Row = (&'static str, &'static str, &'static str, fn(&PeStatus) -> u64);
+/// A figure of each PE.
+pub(crate) struct Row {
+    /// Its name in JSON, which is that of the field.
+    pub(crate) field: &'static str,
+    /// Its name and type for Prometheus, and what it is.
+    name: &'static str,
+    kind: &'static str,
+    about: &'static str,
+    pub(crate) value: fn(&PeStatus) -> u64,
+}
 
-const ROWS: [Row; 12] = [
-    ("workers", "gauge", "Worker threads.", |pe| pe.workers),
-    ("workers_idle", "gauge", "Worker threads that have no task.", |pe| pe.idle),
-    ("tasks_waiting", "gauge", "Tasks that thieves may take.", |pe| pe.waiting),
-    ("tasks_away", "gauge", "Tasks of the PE that are on other PEs.", |pe| pe.away),
-    ("memory_bytes", "gauge", "What the process of the PE has in memory.", |pe| pe.memory),
-    ("tasks_started_total", "counter", "Tasks started on the PE.", |pe| pe.started),
-    ("tasks_ended_total", "counter", "Tasks of the PE that have ended.", |pe| pe.ended),
-    ("tasks_rerun_total", "counter", "Tasks of the PE spawned anew after a loss.", |pe| pe.again),
-    ("tasks_lost_total", "counter", "Tasks of the PE that were lost.", |pe| pe.lost),
-    ("messages_sent_total", "counter", "Messages that the PE has sent.", |pe| pe.messages),
-    ("moved_bytes_total", "counter", "Bytes sent to or copied from others.", |pe| pe.moved_bytes),
-    ("tasks_orphaned_total", "counter", "Tasks dropped with their home.", |pe| pe.orphans),
+const fn row(
+    field: &'static str,
+    name: &'static str,
+    kind: &'static str,
+    about: &'static str,
+    value: fn(&PeStatus) -> u64,
+) -> Row {
+    Row { field, name, kind, about, value }
+}
+
+pub(crate) const ROWS: [Row; 12] = [
+    row("workers", "workers", "gauge", "Worker threads.", |pe| pe.workers),
+    row("idle", "workers_idle", "gauge", "Worker threads that have no task.", |pe| pe.idle),
+    row("waiting", "tasks_waiting", "gauge", "Tasks that thieves may take.", |pe| pe.waiting),
+    row("away", "tasks_away", "gauge", "Tasks of the PE that are on other PEs.", |pe| pe.away),
+    row("memory", "memory_bytes", "gauge", "What the process of the PE has in memory.", |pe| {
+        pe.memory
+    }),
+    row("started", "tasks_started_total", "counter", "Tasks started on the PE.", |pe| pe.started),
+    row("ended", "tasks_ended_total", "counter", "Tasks of the PE that have ended.", |pe| pe.ended),
+    row(
+        "again",
+        "tasks_rerun_total",
+        "counter",
+        "Tasks of the PE spawned anew after a loss.",
+        |pe| pe.again,
+    ),
+    row("lost", "tasks_lost_total", "counter", "Tasks of the PE that were lost.", |pe| pe.lost),
+    row("messages", "messages_sent_total", "counter", "Messages that the PE has sent.", |pe| {
+        pe.messages
+    }),
+    row(
+        "moved_bytes",
+        "moved_bytes_total",
+        "counter",
+        "Bytes sent to or copied from others.",
+        |pe| pe.moved_bytes,
+    ),
+    row("orphans", "tasks_orphaned_total", "counter", "Tasks dropped with their home.", |pe| {
+        pe.orphans
+    }),
 ];
 
 pub(crate) fn text(job: &JobStatus) -> String {
@@ -36,7 +72,7 @@ pub(crate) fn text(job: &JobStatus) -> String {
     single("pes", "PEs that have answered.", job.pes.len() as f64);
     single("pes_silent", "PEs that live and have not answered.", job.silent.len() as f64);
     single("pes_dead", "PEs that have died.", job.dead.len() as f64);
-    for (name, kind, about, value) in ROWS {
+    for Row { name, kind, about, value, .. } in ROWS {
         text += &head(name, kind, about);
         for pe in &job.pes {
             let _ = writeln!(text, "ultramarine_{name}{{{}}} {}", labels(pe), value(pe));

@@ -14,7 +14,8 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
-use ultramarine_status::client::{AskError, ask};
+use ultramarine_status::JobStatus;
+use ultramarine_status::client::{self, AskError};
 use ultramarine_status::contact::Contact;
 
 /// How long after the first answer `--once` asks again, to know how fast the job is.
@@ -45,6 +46,11 @@ pub(crate) struct Arguments {
 fn interval(text: &str) -> Result<f64, String> {
     let seconds = text.parse().ok().filter(|seconds| (0.2..=3600.0).contains(seconds));
     seconds.ok_or_else(|| "seconds from 0.2 to 3600 are expected".to_owned())
+}
+
+/// What the job does now.
+fn ask(contact: &Contact) -> Result<JobStatus, AskError> {
+    client::ask(contact, |body| Ok(serde_json::from_slice(body)?))
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {

@@ -1,5 +1,6 @@
 //! The page on a terminal.
 
+use super::ask;
 use super::rows::{Each, Seen};
 use crate::error::Result;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
@@ -15,7 +16,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::Duration;
 use ultramarine_status::JobStatus;
-use ultramarine_status::client::{AskError, ask};
+use ultramarine_status::client::AskError;
 use ultramarine_status::contact::Contact;
 
 /// How often the page is drawn while no key is pressed.

@@ -6,12 +6,16 @@ use std::path::Path;
 use std::process::Command;
 use std::thread;
 use ultramarine_status::JobStatus;
-use ultramarine_status::client::ask;
+use ultramarine_status::client;
 use ultramarine_status::contact::Contact;
 use ultramarine_testkit::{Ended, alone, eventually, folder, run};
 
 /// What a job has to say: in words, and as a condition.
 type Says<'a> = (&'a str, &'a dyn Fn(&JobStatus) -> bool);
+
+fn decode(body: &[u8]) -> std::io::Result<JobStatus> {
+    Ok(serde_json::from_slice(body)?)
+}
 
 /// Runs a job until its end. Meanwhile it has to say each of these at some time, one after the
 /// other.
@@ -21,7 +25,8 @@ fn while_it_runs(command: &mut Command, file: &Path, says: &[Says<'_>]) -> Ended
         let job = scope.spawn(|| run(command));
         for (what, is_so) in says {
             eventually(what, || {
-                let said = Contact::read(file).ok().and_then(|contact| ask(&contact).ok());
+                let said =
+                    Contact::read(file).ok().and_then(|contact| client::ask(&contact, decode).ok());
                 said.is_some_and(|job| is_so(&job))
             });
         }
